@@ -8,6 +8,7 @@ has a switch.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 import uuid
@@ -329,6 +330,7 @@ class EnableBanking:
         for transfer in request["credit_transfer_transaction"]:
             self._check("transfer", transfer, TRANSFER)
             self._check("beneficiary", transfer["beneficiary"], BENEFICIARY)
+            self._check_requirements(given, transfer)
             if transfer["instructed_amount"].keys() != {"amount", "currency"}:
                 self.faults.append(f"amount {transfer['instructed_amount']}")
         self._bank(given["aspsp"])
@@ -338,6 +340,27 @@ class EnableBanking:
         url = f"{self.address}/pis/start?payment_id={payment_id}"
         return {"payment_id": payment_id, "status": "RCVD", "url": url, "psu_id_hash": "h"}
 
+    def _check_requirements(self, given: dict[str, Any], transfer: dict[str, Any]) -> None:
+        """Refuses what this kind of payment requires at the bank and the order lacks."""
+        payee = transfer["beneficiary"]
+        address = payee["creditor"].get("postal_address", {})
+        has = {
+            "creditor_country_required": bool(address.get("country")),
+            "creditor_postal_address_required": bool(address.get("address_line") or address.get("town_name")),
+            "creditor_agent_bic_fi_required": bool(payee.get("creditor_agent", {}).get("bic_fi")),
+        }
+        kinds = self._bank(given["aspsp"])["payments"]
+        kind = next(one for one in kinds if one["payment_type"] == given["payment_type"])
+        lines = transfer.get("remittance_information") or []
+        forms = kind.get("remittance_information_lines") or []
+        fits = all(
+            form.get("min_length", 0) <= len(line) and re.search(form.get("pattern", ""), line)
+            for line, form in zip(lines, forms, strict=False)
+        )
+        missing = [name for name, is_there in has.items() if kind.get(name) and not is_there]
+        if missing or not fits:
+            raise Refuse(422, "WRONG_REQUEST_PARAMETERS", f"The bank refuses the order: {missing or lines}")
+
     def _payment(self, payment_id: str) -> dict[str, Any]:
         payment = self.payments.get(payment_id)
         if payment is None:
@@ -346,7 +369,7 @@ class EnableBanking:
         return {
             "payment_id": payment_id, "status": payment["status"], "payment_details": asked["payment_request"],
             "payment_type": asked["payment_type"], "aspsp": asked["aspsp"], "psu_id_hash": "h",
-            "final_status": payment["status"] in ("ACSC", "ACCC", "RJCT", "CNCL"), **self._reason(payment),
+            "final_status": payment.get("is_last", payment["status"] in ("ACCC", "RJCT", "CNCL")), **self._reason(payment),
         }  # fmt: skip
 
     def _reason(self, payment: dict[str, Any]) -> dict[str, Any]:

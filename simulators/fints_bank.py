@@ -6,6 +6,7 @@ in `faults`. A test changes the attributes while it runs.
 
 from __future__ import annotations
 
+import base64
 import itertools
 import threading
 from dataclasses import dataclass, field
@@ -35,7 +36,11 @@ class Account:
     camt: list[bytes] = field(default_factory=list)
     camt_pending: bytes = b""
     mt940: list[bytes] = field(default_factory=list)
+    mt940_pending: bytes = b""
     has_camt: bool = True
+    # The orders that the login may send, if not those of every account; and what single orders are refused with.
+    rights: tuple[str, ...] | None = None
+    errors: dict[str, Codes] = field(default_factory=dict)
 
 
 @dataclass
@@ -48,6 +53,8 @@ class _Dialog:
     is_open: bool = True
     # Whether the person was confirmed at the start.
     is_confirmed: bool = True
+    # The answer with the installation's id, once the person has confirmed.
+    waits_for_id: str = ""
 
 
 class FakeBank:
@@ -72,6 +79,15 @@ class FakeBank:
         # What happens to the next answers: nothing, status 500, nonsense, a cut connection, too much of it, what was sent,
         # and no answer at all.
         self.breaks: list[Literal["", "500", "nonsense", "cut", "huge", "echo", "silent"]] = []
+        # True if its answers have lines and end with one, as in mail.
+        self.writes_lines = False
+        # The version of its balances, and how it lists accounts: as it should, with texts that are too long, or as an older version does.
+        self.balance_version = 7
+        self.lists_accounts: Literal["", "long", "short", "old"] = ""
+        # True if what it does not list among an account's orders may be allowed all the same.
+        self.lists_some_orders = False
+        # True if it gives this installation an id only with a strong confirmation.
+        self.confirms_sync = False
         # Whether it says at the end of a page that the same page follows.
         self.repeats_page = False
         self.asked_from: list[str] = []
@@ -142,6 +158,10 @@ class FakeBank:
     # --- Messages
 
     def answer(self, body: bytes) -> bytes:
+        found = self._answer(body)
+        return base64.encodebytes(base64.b64decode(found)).replace(b"\n", b"\r\n") if self.writes_lines else found
+
+    def _answer(self, body: bytes) -> bytes:
         asked = read_message(body)
         self.messages += 1
         if not asked.is_whole:
@@ -165,6 +185,10 @@ class FakeBank:
         codes = self.errors.get("sync" if "HKSYN" in names else "start") or self._wrong_pin(asked)
         if codes:
             return self._refuse(asked, "0", codes, identification)
+        if self.confirms_sync and "HKSYN" in names and "HKTAN" not in names:
+            refused = "HIRMG:2:2+9050::Die Nachricht enthält Fehler."
+            why = f"HIRMS:90:2:{identification.number}+9075::Starke Authentifizierung erforderlich."
+            return write_message(asked, "0", [refused, *self._parameters(asked, names), why])
         dialog_id = f"D{next(self._numbers)}"
         dialog = self._dialogs[dialog_id] = _Dialog(asked.user)
         self.open_at_once = max(self.open_at_once, self._open_of(asked.user))
@@ -179,7 +203,11 @@ class FakeBank:
             dialog.is_confirmed = how == "none"
         if "HKSYN" in names:
             order = next(order for order in asked.orders if order.name == "HKSYN")
-            segments.append(f"HISYN:90:4:{order.number}+SYS{dialog_id}")
+            if dialog.is_confirmed:
+                segments.append(f"HISYN:90:4:{order.number}+SYS{dialog_id}")
+            dialog.waits_for_id = f"HISYN:90:4:{order.number}+SYS{dialog_id}"
+        elif not self._knows(identification):
+            self.faults.append("an installation without an id")
         return write_message(asked, dialog_id, segments)
 
     def _wrong_pin(self, asked: Message) -> Codes:
@@ -205,6 +233,11 @@ class FakeBank:
     def _continue(self, asked: Message, dialog: _Dialog, names: list[str]) -> bytes:
         order = asked.orders[0]
         codes = self.errors.get(order.name)
+        if not codes and order.name in ("HKSAL", "HKKAZ", "HKCAZ"):
+            account = self._account(order)
+            codes = account.errors.get(order.name)
+            if order.name not in self._rights(account) and not self.lists_some_orders:
+                self.faults.append(f"{order.name}, which is not allowed")
         if codes:
             return self._refuse(asked, asked.dialog, codes, order)
         if order.name == "HKEND":
@@ -261,11 +294,10 @@ class FakeBank:
             f"HIRMS:3:2:{number}+0020::Auftrag ausgeführt.",
             f"HITAN:4:{order.version}:{number}+{order.text(1)}++{reference}",
         ]
-        return write_message(
-            asked,
-            asked.dialog,
-            ["HIRMG:2:2+0010::Ok.", *done, *(self._execute(waiting) if waiting.name != "HKIDN" else [])],
+        result = (
+            self._execute(waiting) if waiting.name != "HKIDN" else [dialog.waits_for_id] if dialog.waits_for_id else []
         )
+        return write_message(asked, asked.dialog, ["HIRMG:2:2+0010::Ok.", *done, *result])
 
     # --- Orders
 
@@ -281,8 +313,10 @@ class FakeBank:
                 account = self._account(order)
                 if not account.balance:
                     return [f"HIRMS:3:2:{order.number}+3010::Kein Saldo vorhanden."]
+                # The newest version has more at its end.
+                more = "++++++20260302:101500++C:500,:EUR" if order.version > 7 else ""
                 return [
-                    f"HISAL:10:7:{order.number}+{self._kti(account)}+{escape(account.product)}+EUR+{account.balance}"
+                    f"HISAL:10:{order.version}:{order.number}+{self._kti(account)}+{escape(account.product)}+EUR+{account.balance}{more}"
                 ]
             case "HKCAZ":
                 return self._bookings(order, self._account(order).camt)
@@ -311,7 +345,32 @@ class FakeBank:
                 *more,
                 f"HICAZ:10:1:{order.number}+{self._kti(account)}+{escape(CAMT)}+{binary(pages[page])}{pending}",
             ]
-        return [*more, f"HIKAZ:10:7:{order.number}+{binary(pages[page])}"]
+        pending = f"+{binary(account.mt940_pending)}" if account.mt940_pending and page == 0 else ""
+        return [*more, f"HIKAZ:10:7:{order.number}+{binary(pages[page])}{pending}"]
+
+    def _listed(self, account: Account, user: str, version: int) -> str:
+        """The account in the user parameters."""
+        orders = "+".join(f"{order}:1" for order in self._rights(account))
+        number, owner, product = f"{account.number}::280:{self.blz}", escape(account.owner), escape(account.product)
+        match self.lists_accounts:
+            case "long":
+                owner, product = f"{owner} und Partner in Abwicklung", f"{product} mit allen Vorteilen und noch mehr"
+                limit = "E:1000,:EUR:30:mehr als die Form hat"
+                return f"HIUPD:n:6:{version}+{number}+{account.iban}+{user}+{account.type}+EUR+{owner}++{product}+{limit}+{orders}"
+            case "short":
+                return f"HIUPD:n:6:{version}+{number}+{account.iban}"
+            case "old":
+                return f"HIUPD:n:5:{version}+{number}+{user}+EUR+{owner}++{product}++{orders}"
+        return f"HIUPD:n:6:{version}+{number}+{account.iban}+{user}+{account.type}+EUR+{owner}++{product}++{orders}"
+
+    def _rights(self, account: Account) -> tuple[str, ...]:
+        if account.rights is not None:
+            return account.rights
+        return ("HKSAL", "HKKAZ", "HKCAZ") if account.has_camt else ("HKSAL", "HKKAZ")
+
+    def _knows(self, identification: Segment) -> bool:
+        """Returns whether the installation names an id, or nobody in particular asks."""
+        return identification.text(2) == ANONYMOUS or identification.text(3) not in ("", "0")
 
     def _account(self, order: Segment) -> Account:
         return next(account for account in self.accounts if account.iban == order.text(1))
@@ -339,7 +398,7 @@ class FakeBank:
             f"HIKOM:n:4:{version}+280:{self.blz}+1+3:loopback",
             f"HISHV:n:3:{version}+N+PIN:2",
             f"HISPAS:n:1:{version}+1+1+1+J:J:N:sepade.pain.001.001.03.xsd",
-            f"HISALS:n:7:{version}+1+1+1",
+            f"HISALS:n:{self.balance_version}:{version}+1+1+1",
             f"HIKAZS:n:7:{version}+1+1+1+90:N:N",
             f"HITABS:n:5:{version}+1+1+1",
             f"HITANS:n:6:{version}+1+1+1+N:N:0:920:2:smsTAN:::smsTAN:6:1:TAN-Nummer:3:N:2:N:0:0:N:N:00:{must}:N:{number}",
@@ -349,13 +408,8 @@ class FakeBank:
         ]
         if any(account.has_camt for account in self.accounts):
             bank.append(f"HICAZS:n:1:{version}+1+1+1+90:N:N:{escape(CAMT)}")
-        user = [f"HIUPA:n:4:{version}+{escape(asked.user)}+7+0"]
-        for account in self.accounts:
-            allowed = ["HKSAL:1", "HKKAZ:1", *(["HKCAZ:1"] if account.has_camt else [])]
-            user.append(
-                f"HIUPD:n:6:{version}+{account.number}::280:{self.blz}+{account.iban}+{escape(asked.user)}+{account.type}+EUR"
-                f"+{escape(account.owner)}++{escape(account.product)}++{'+'.join(allowed)}"
-            )
+        user = [f"HIUPA:n:4:{version}+{escape(asked.user)}+7+{int(self.lists_some_orders)}"]
+        user += [self._listed(account, escape(asked.user), version) for account in self.accounts]
         numbered = [segment.replace(":n:", f":{at}:", 1) for at, segment in enumerate([*bank, *user], 4)]
         return [
             f"HIRMS:3:2:{version}+3050::BPD nicht mehr aktuell.+{allowed_methods}",

@@ -101,6 +101,10 @@ PAYMENT = {
         "debtor_name": _text(70),
         "date": _day,
         "creditor_address": _text(140),
+        "creditor_street_name": _text(70),
+        "creditor_building_number": _text(16),
+        "creditor_post_code": _text(16),
+        "creditor_town": _text(35),
     },
 }
 

@@ -23,6 +23,14 @@ class Customer:
     def refresh(self) -> httpx.Response:
         return self.service.post(f"/v2/banking/connections/{self.connection()['id']}/refresh", self.owner.key)
 
+    def accounts(self) -> list[dict[str, Any]]:
+        answer = self.service.get(
+            "/v2/banking/accounts", self.owner.key, params={"connection_id": self.connection()["id"]}
+        )
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["data"]
+        return found
+
     def bookings(self) -> list[tuple[float, str, str]]:
         """Amount, purpose and status of each transaction."""
         return sorted((one["amount"], one["description_parsed"]["svwz"], one["status"]) for one in self.listed())

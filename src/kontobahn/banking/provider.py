@@ -184,6 +184,17 @@ class TransactionFacts(NamedTuple):
     batch: str | None = None
 
 
+class NotRead(NamedTuple):
+    """Something of an account that the bank does not hand out, or that cannot be read: it is told, and nothing is guessed.
+
+    `is_lost`: it may be readable next time, so that what is missing now is asked for again, and what is not here is not gone.
+    """
+
+    account_ref: str
+    sentence: str
+    is_lost: bool = True
+
+
 class Snapshot(NamedTuple):
     """A connection as the bank reports it now: accounts, and the transactions of a recent period."""
 
@@ -197,6 +208,8 @@ class Snapshot(NamedTuple):
     next_page: str | None = None
     # The day from which transactions were asked for; None for as far back as the bank allows. Set above the port.
     since: date | None = None
+    # Of the accounts that are here, also if it came on another page.
+    not_read: Sequence[NotRead] = ()
 
 
 # --- Paying
@@ -242,6 +255,8 @@ class PaymentReport(NamedTuple):
     raw_status: str | None = None
     error_class: str | None = None
     error_message: str | None = None
+    # True if the provider says that no other status follows: then it is not asked again.
+    is_last: bool = False
 
 
 class PaymentStart(NamedTuple):

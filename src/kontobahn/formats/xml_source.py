@@ -39,7 +39,7 @@ class Prolog(NamedTuple):
     has_doctype: bool
     # False if no element begins in what was looked at.
     ends: bool
-    # Whether the text is in UTF-8 by what it says, or because it says nothing.
+    # True if the text is in UTF-8 by what it says, or because it says nothing.
     is_utf_8: bool
 
 

@@ -239,3 +239,57 @@ def history(person: Person, payment: dict[str, Any]) -> list[tuple[str | None, s
     answer = person.service.get(f"/v2/banking/payments/{payment['id']}/history", person.owner.key)
     assert answer.status_code == 200, answer.text
     return [(one["status"], one["source"]) for one in answer.json()["data"]]
+
+
+ADDRESS = {"street_name": "Ring", "building_number": "5", "post_code": "10115", "town_name": "Berlin"}
+
+
+def test_whatever_the_bank_requires_of_the_payee_is_sent_or_asked_for(person: Person, bank: EnableBanking) -> None:
+    def require(**requirements: Any) -> None:
+        for kind in bank.banks[0]["payments"]:
+            kind.update(requirements)
+        person.service.clock.advance(seconds=7 * 3600)
+
+    def payee() -> dict[str, Any]:
+        asked = list(bank.payments.values())[-1]["asked"]
+        found: dict[str, Any] = asked["payment_request"]["credit_transfer_transaction"][0]["beneficiary"]
+        return found
+
+    def why_not(**more: Any) -> str:
+        """The reason why an order is not made, of which the bank hears nothing."""
+        count = len(bank.payments)
+        payment = person.pay(**more).json()["data"]
+        path = f"/v2/banking/payments/{payment['id']}/history"
+        assert (payment["status"], len(bank.payments)) == ("failed", count)
+        return str(person.service.get(path, person.owner.key).json()["data"][-1]["error_message"])
+
+    require(creditor_country_required=True)
+    assert person.pay().status_code == 201
+    assert payee()["creditor"]["postal_address"] == {"country": "DE"}
+    require(creditor_postal_address_required=True)
+    assert "`creditor_address`" in why_not()
+    assert person.pay(creditor_address=ADDRESS, creditor_country_code="DE").status_code == 201
+    assert payee()["creditor"]["postal_address"] == {**ADDRESS, "country": "DE"}
+    # The BIC of the payee's bank is known by the IBAN.
+    require(creditor_postal_address_required=False, creditor_agent_bic_fi_required=True)
+    assert person.pay().status_code == 201
+    assert len(payee()["creditor_agent"]["bic_fi"]) in (8, 11)
+    form = {"min_length": 20, "max_length": 140, "pattern": "^[A-Za-z0-9 ]+$"}
+    require(remittance_information_lines=[form])
+    assert "at least 20 characters" in why_not()
+    assert "must match" in why_not(description="Rechnung 4711 vom 1. Mai 2026")
+    assert person.pay(description="Rechnung 4711 vom ersten Mai").status_code == 201
+    assert bank.faults == []
+
+
+def test_a_final_status_ends_the_asking(person: Person, bank: EnableBanking, service: Service) -> None:
+    payment = person.pay().json()["data"]
+    person.come_back(bank.pay(payment["payment_url"], "ACSP"))
+    [made] = bank.payments.values()
+    made["is_last"] = True
+    assert status_of(person, payment)[0] == "processing"
+
+    def next_poll(tx: Any) -> Any:
+        return tx.one("SELECT next_poll_at FROM banking_payments WHERE id = ?", int(payment["id"]))
+
+    assert service.db.read_now(next_poll) == (None,)

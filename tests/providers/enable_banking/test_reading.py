@@ -298,21 +298,36 @@ def test_an_account_that_cannot_be_read_does_not_hold_up_the_others(
 def test_money_is_never_guessed(person: Person, bank: EnableBanking, service: Service) -> None:
     person.connect()
     bank.accounts[0].transactions.append(transaction("2.00", "Mehr", "2026-03-02", "a-8"))
+    expected = sorted([*EVERYTHING, (2.0, "Mehr", "posted")])
     for one, said in (
-        (transaction("1.005", "x"), "fractions of a cent"), (transaction("1e3", "x"), "not a number"),
-        (transaction("1.00", "x", None), "without a date"),
+        (transaction("1.005", "x"), "not in whole cents"), (transaction("1e3", "x"), "not in whole cents"),
+        (transaction("1.00", "x", None), "has no date"), (transaction("1.00", "x", ""), "has no date"),
         ({**transaction("1.00", "x"), "credit_debit_indicator": "BOTH"}, "not clear who was paid"),
         ({**transaction("1.00", "x"), "transaction_amount": {"currency": "EUR", "amount": "-1.00"}}, "not clear who was paid"),
-        ({**transaction("1.00", "x"), "transaction_amount": {"currency": "EUR", "amount": 1.0}}, "not understood"),
+        ({**transaction("1.00", "x"), "transaction_amount": {"currency": "EUR", "amount": 1.0}}, "cannot be read"),
+        ({**transaction("1.00", "x"), "value_date": "2026-02-30"}, "cannot be read"),
     ):  # fmt: skip
         bank.accounts[1].transactions[1:] = [one]
         service.clock.advance(seconds=3700)
-        answer = person.refresh()
-        assert answer.status_code in (409, 503)
-        assert said in answer.text
-        # Half a statement is worse than none.
-        assert person.bookings() == EVERYTHING
+        assert person.refresh().status_code == 202
+        # The odd row is laid aside and told; everything else is read.
+        assert person.bookings() == expected
+        [told] = [sentence for account in person.accounts() for sentence in account["extra"].get("not_read", ())]
+        assert said in told
         assert person.connection()["status"] == "active"
+    # An empty text is none, and a row that can be read later is read.
+    bank.accounts[1].transactions[1:] = [
+        {
+            **transaction("1.00", "x", "2026-03-02"),
+            "booking_date": "",
+            "remittance_information": ["x", None],
+            "note": "",
+        }
+    ]
+    service.clock.advance(seconds=3700)
+    assert person.refresh().status_code == 202
+    assert person.bookings() == sorted([*expected, (1.0, "x", "posted")])
+    assert not any("not_read" in account["extra"] for account in person.accounts())
 
 
 @on_one_engine

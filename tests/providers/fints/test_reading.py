@@ -68,6 +68,8 @@ CASES = [(PLACES[number % len(PLACES)], code) for number, code in enumerate(CLAS
 def test_no_code_is_swallowed_wherever_it_comes(place: str, code: str) -> None:
     bank = open_bank()
     bank.errors = {place: [(code, "Nein.")]}
+    if place in ("HKCAZ", "HKKAZ"):
+        bank.accounts = [account for account in bank.accounts if account.has_camt == (place == "HKCAZ")]
     bank.start = "tan" if place == "tan" else "none"
     with pytest.raises(BankError) as refused:
         read_all(bank, work_for())
@@ -176,3 +178,143 @@ def test_devices_are_asked_for_without_a_confirmation_and_without_them_the_bank_
         client.find_methods(work, post_to(bank))
         assert client.find_devices(work, post_to(bank), "922") == devices
     assert bank.faults == []
+
+
+# --- Habits of banks that are no faults, and faults that are one account's
+
+
+EVERYTHING = {11_900, -500, -1_234, -700, 500}
+
+
+def amounts(found: Snapshot) -> set[int]:
+    return {facts.amount_minor for facts in found.transactions}
+
+
+def balances(found: Snapshot) -> list[int | None]:
+    return [facts.balance_minor for facts in found.accounts]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"writes_lines": True}, {"balance_version": 8}, {"lists_accounts": "long"}, {"lists_accounts": "short"},
+        {"lists_accounts": "old"}, {"confirms_sync": True}, {"confirms_sync": True, "start": "tan"},
+        {"confirms_sync": True, "start": "decoupled", "open_polls": 1},
+    ],
+)  # fmt: skip
+def test_what_banks_do_otherwise_is_read_all_the_same(change: dict[str, Any]) -> None:
+    bank = open_bank()
+    for name, value in change.items():
+        setattr(bank, name, value)
+    if bank.lists_accounts == "short":
+        # Without a list of rights all accounts are asked for camt.
+        bank.accounts[1].has_camt = True
+        bank.accounts[1].camt = [camt_document(TAGESGELD, DAY, [("5.00", "SVWZ+Zinsen")])]
+    work = work_for()
+    post = post_to(bank)
+    client.find_methods(work, post)
+    client.find_devices(work, post, "922" if bank.start == "decoupled" else "920")
+    found = client.read(work, post)
+    while isinstance(found, Challenge):
+        found = client.go_on(work, post, "" if found.is_decoupled else TAN)
+    read = snapshot_of(
+        work.login, work.accounts or [], found, provider_ref="r", provider_code="c", next_refresh_possible_at=0
+    )
+    assert amounts(read) == EVERYTHING
+    assert balances(read) == [104_250, -50]
+    assert (list(read.not_read), bank.faults) == ([], [])
+
+
+def test_an_account_without_rights_is_shown_as_such_and_blocks_no_other() -> None:
+    bank = open_bank()
+    bank.accounts[1].rights = ("HKSPA",)
+    found = snapshot(bank, work_for())
+    assert amounts(found) == EVERYTHING - {500}
+    assert balances(found) == [104_250, None]
+    assert [(told.account_ref, told.is_lost) for told in found.not_read] == [(TAGESGELD, False)] * 2
+    assert ["balance" in told.sentence for told in found.not_read] == [True, False]
+    assert bank.faults == []
+    # A list of rights that says that it may not be complete is no reason not to try.
+    bank.lists_some_orders = True
+    assert amounts(snapshot(bank, work_for())) == EVERYTHING
+
+
+@pytest.mark.parametrize("order", ["HKSAL", "HKKAZ"])
+def test_an_account_that_the_bank_refuses_blocks_no_other(order: str) -> None:
+    bank = open_bank()
+    bank.accounts.reverse()
+    bank.accounts[0].errors = {order: [("9210", f"Für dieses Konto nicht möglich, {PIN}.")]}
+    found = snapshot(bank, work_for())
+    assert amounts(found) == EVERYTHING - {500}
+    [told] = found.not_read
+    assert (told.account_ref, told.is_lost) == (TAGESGELD, True)
+    assert "nicht möglich" in told.sentence
+    assert PIN not in told.sentence
+    assert bank.faults == []
+
+
+def test_one_bad_document_fails_one_account() -> None:
+    bank = open_bank()
+    bank.accounts[0].camt.append(b"<Document xmlns='urn:iso:std:iso:20022:tech:xsd:camt.052.001.08'><Rpt>")
+    found = snapshot(bank, work_for())
+    assert amounts(found) == {500}
+    [told] = found.not_read
+    assert (told.account_ref, told.is_lost) == (GIRO, True)
+    assert "cannot be read" in told.sentence
+    # The booked ones are there, even if the pending ones cannot be read.
+    bank = open_bank()
+    bank.accounts[0].camt_pending = b"<Document xmlns='urn:iso:std:iso:20022:tech:xsd:camt.052.001.08'><Rpt>"
+    found = snapshot(bank, work_for())
+    assert amounts(found) == EVERYTHING - {-700}
+    assert [told.account_ref for told in found.not_read] == [GIRO]
+
+
+@pytest.mark.parametrize("balance", ["C:1042,505:EUR:20260302", "C:1e3:EUR:20260302", "C:5,:USD:20260302"])
+def test_a_balance_that_is_not_in_cents_is_told_and_never_rounded(balance: str) -> None:
+    bank = open_bank()
+    bank.accounts = [Account(GIRO, "202051", camt=[camt_document(GIRO, DAY, [("1.00", "SVWZ+Da")])], balance=balance)]
+    found = snapshot(bank, work_for())
+    assert (amounts(found), balances(found)) == ({100}, [None])
+    assert [told.is_lost for told in found.not_read] == [False]
+
+
+@pytest.mark.parametrize("name", ["532013000", "0532013000", "37040044/532013000", "70020001/0532013000", "532013000EUR",
+                                  "99990000532013000", "COBADEFF/532013000", TAGESGELD])  # fmt: skip
+@pytest.mark.parametrize("newline", [b"\r\n", b"@@"])
+def test_the_account_is_known_whatever_the_statement_calls_it(name: str, newline: bytes) -> None:
+    bank = open_bank()
+    document = MT940.replace(b"99990000/532013000", name.encode()).replace(b"\r\n", newline)
+    bank.accounts = [Account(TAGESGELD, "532013000", mt940=[document], has_camt=False)]
+    found = snapshot(bank, work_for())
+    assert (amounts(found), list(found.not_read)) == ({500}, [])
+
+
+def test_a_statement_of_another_account_is_left_out_and_told() -> None:
+    bank = open_bank()
+    bank.accounts = [Account(GIRO, "202051", camt=[camt_document(TAGESGELD, DAY, [("1.00", "SVWZ+Da")])])]
+    found = snapshot(bank, work_for())
+    assert amounts(found) == set()
+    assert [TAGESGELD in told.sentence for told in found.not_read] == [True]
+
+
+@pytest.mark.parametrize("before", [b"", b":34F:EURD0,\r\n:13D:2603021000+0100\r\n", b":60F:C260301EUR105,00\r\n"])
+def test_what_is_pending_in_mt940_needs_no_floor_and_is_never_booked(before: bytes) -> None:
+    bank = open_bank()
+    pending = b"\r\n:20:VMK\r\n:25:99990000/532013000\r\n:28C:0/1\r\n" + before + (
+        b":61:2603020302D7,00NTRFNONREF\r\n:86:177?00VORMERKUNG?20SVWZ+Bald\r\n"
+        + (b":62F:C260302EUR98,00\r\n" if b":60F:" in before else b"") + b"-\r\n"
+    )  # fmt: skip
+    bank.accounts = [Account(TAGESGELD, "532013000", mt940=[MT940], mt940_pending=pending, has_camt=False, balance="")]
+    found = snapshot(bank, work_for())
+    assert [(one.amount_minor, one.status) for one in found.transactions] == [(500, "posted"), (-700, "pending")]
+    assert (balances(found), list(found.not_read)) == ([10_500], [])
+
+
+def test_camt_in_latin_1_and_with_a_number_of_the_banks_own_is_read() -> None:
+    document = camt_document(GIRO, DAY, [("1.00", "SVWZ+Käse")]).replace(b' encoding="ISO-8859-1"', b"")
+    document = document.replace(f"<IBAN>{GIRO}</IBAN>".encode(), b"<Othr><Id>0000202051</Id></Othr>")
+    bank = open_bank()
+    bank.accounts = [Account(GIRO, "202051", camt=[document])]
+    found = snapshot(bank, work_for())
+    assert [one.description for one in found.transactions] == ["SVWZ+Käse"]
+    assert list(found.not_read) == []

@@ -234,6 +234,9 @@ def test_what_cannot_be_represented_is_left_out_and_the_rest_is_read(person: Per
     assert person.transactions() == sorted([*EVERYTHING, (1.0, "Seltsam", "posted", False)])
     accounts = person.service.get("/v2/banking/accounts", person.owner.key).json()["data"]
     assert [one["balance"] for one in accounts] == [1042.5, 0.1, None, None]
+    told = [sentence for one in accounts for sentence in one["extra"].get("not_read", ())]
+    assert ["Bruchteil" in told[-1] or "Bruchteil" in told[0], any("Ohne Tag" in one for one in told)] == [True, True]
+    assert len(told) == 2
 
 
 def test_banks_are_listed_and_kept(person: Person, remote: SaltEdge, service: Service) -> None:

@@ -48,7 +48,10 @@ def test_what_is_no_document_is_short_however_few_elements_it_has() -> None:
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 786_431, 786_432, 786_433, 1_572_864, 2_000_000])
 def test_an_answer_is_decoded_slice_by_slice_as_if_it_were_in_one(length: int) -> None:
     content = b"ab" * (length // 2) + b"c" * (length % 2)
-    assert decode_base64(base64.b64encode(content)) == content
+    encoded = base64.b64encode(content)
+    assert decode_base64(encoded) == content
+    assert decode_base64(base64.encodebytes(content)) == content
+    assert decode_base64(encoded + b"\r\n") == content
 
 
 @pytest.mark.parametrize(

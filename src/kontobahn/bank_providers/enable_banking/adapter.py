@@ -50,6 +50,7 @@ from kontobahn.banking.provider import (
     ConnectStart,
     Delivery,
     ListedBank,
+    NotRead,
     OrderFile,
     PaymentOrder,
     PaymentReport,
@@ -60,6 +61,7 @@ from kontobahn.banking.provider import (
     RefreshType,
     Report,
     Snapshot,
+    TransactionFacts,
 )  # fmt: skip
 from kontobahn.clock import DAY, HOUR, MINUTE, SECOND, Clock, berlin_date, from_datetime, to_datetime
 from kontobahn.db import Database
@@ -250,24 +252,27 @@ class EnableBankingProvider:
         if not page.uids:
             return Snapshot(connection, accounts, [])
         uid = page.uids[0]
+        odd: list[str] = []
         try:
-            answer = await self._transactions(provider_ref, uid, since, page, psu)
+            answer = await self._transactions(provider_ref, uid, since, page, psu, odd)
         except Rejected as error:
             log.warning("transactions_not_readable", provider=NAME, provider_ref=provider_ref, code=error.code)
+            odd.append("The bank does not let this login read the account's transactions.")
             answer = None
-        transactions = []
+        transactions: list[TransactionFacts] = []
         if answer is not None:
             transactions = await self._pool.run(
-                transaction_facts, answer.transactions, uid, frozenset(page.ibans), berlin_date(self._clock.now())
+                transaction_facts, answer.transactions, uid, frozenset(page.ibans), berlin_date(self._clock.now()), odd
             )
             page.key = answer.continuation_key
         if answer is None or not answer.continuation_key:
             page.uids, page.key, page.how = page.uids[1:], None, _how(since)
         next_page = msgspec.json.encode(page).decode() if page.uids else None
-        return Snapshot(connection, accounts, transactions, answer is None, next_page)
+        not_read = [NotRead(uid, sentence) for sentence in odd]
+        return Snapshot(connection, accounts, transactions, answer is None, next_page, not_read=not_read)
 
     async def _transactions(
-        self, provider_ref: str, uid: str, since: date | None, page: Page, psu: Mapping[str, str]
+        self, provider_ref: str, uid: str, since: date | None, page: Page, psu: Mapping[str, str], odd: list[str]
     ) -> wire.Transactions:
         path = f"/accounts/{path_part(uid)}/transactions"
         while True:
@@ -277,7 +282,7 @@ class EnableBankingProvider:
                 "continuation_key": page.key,
             }
             try:
-                return await self._of_bank(provider_ref, self._client.get(path, wire.Transactions, psu, **query))
+                return await self._of_bank(provider_ref, self._client.transactions(path, psu, odd, **query))
             except ProviderRefused as error:
                 # The bank does not go so far back: then as far as it likes.
                 if error.raw_status != "WRONG_TRANSACTIONS_PERIOD" or page.how == "default" or page.key is not None:
@@ -350,7 +355,7 @@ class EnableBankingProvider:
 
     async def payment_status(self, provider_ref: str) -> PaymentReport:
         payment = await asked(self._client.get(f"/payments/{path_part(provider_ref)}", wire.Payment))
-        return payment_report(payment.status, payment.status_reason_information)
+        return payment_report(payment.status, payment.status_reason_information, is_last=payment.final_status is True)
 
     async def cancel_payment(self, provider_ref: str) -> PaymentReport:
         raise ProviderRefused(

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from kontobahn.bank_providers.enable_banking import wire
-from kontobahn.bank_providers.enable_banking.rules import RATE_LIMIT, code_of, failure, listed_bank
+from kontobahn.bank_providers.enable_banking.rules import RATE_LIMIT, code_of, failure, listed_bank, read_page
 from kontobahn.bank_providers.enable_banking.wire import Bank, Refusal
 from kontobahn.bank_providers.http import Network, NotSent, not_reached, redact, retry_after
 from kontobahn.banking.provider import ListedBank, ProviderDown
@@ -62,6 +62,16 @@ class Client:
     async def get(self, path: str, kind: type[T], headers: Mapping[str, str] | None = None, **query: str | None) -> T:
         asked = {name: value for name, value in query.items() if value is not None}
         return await self._ask("GET", f"{path}?{urlencode(asked)}" if asked else path, None, kind, headers or {})
+
+    async def transactions(
+        self, path: str, headers: Mapping[str, str], odd: list[str], **query: str | None
+    ) -> wire.Transactions:
+        """Returns a page. A row that is not as it should be spoils no other: it is laid aside, with a sentence in `odd`."""
+        raw = await self.get(path, msgspec.Raw, headers, **query)
+        try:
+            return await self._pool.run(read_page, bytes(raw), odd)
+        except msgspec.DecodeError as error:
+            raise ProviderDown(said("Enable Banking's answer was not understood: {why}.", why=error)) from None
 
     async def post(self, path: str, body: Mapping[str, Any], kind: type[T], secret: str = "") -> T:
         """`secret` is what nobody may read of the body, even if the answer repeats it."""

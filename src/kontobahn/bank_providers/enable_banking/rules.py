@@ -10,6 +10,8 @@ from datetime import date
 from ipaddress import ip_address
 from typing import Any
 
+import msgspec
+
 from kontobahn import log
 from kontobahn.bank_providers.enable_banking.wire import (
     Account,
@@ -19,9 +21,12 @@ from kontobahn.bank_providers.enable_banking.wire import (
     Bank,
     Named,
     PaymentKind,
+    RawTransactions,
     Reason,
     Refusal,
+    RemittanceLine,
     Transaction,
+    Transactions,
 )
 from kontobahn.banking.provider import (
     CANCELLED,
@@ -46,6 +51,7 @@ from kontobahn.clock import DAY, SECOND
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain.places import Remittance, place_reference
 from kontobahn.formats.statements.purpose import join_lines
+from kontobahn.json_text import decode_foreign
 from kontobahn.money import amount_text, from_minor
 from kontobahn.sentences import said, shortened, without_stop
 
@@ -170,15 +176,15 @@ def return_failure(error: str, description: str) -> tuple[str, str]:
     return _RETURNS.get(error.lower(), "ProviderError"), words or "The bank did not say why"
 
 
-def payment_report(status: str, reason: Reason | None) -> PaymentReport:
-    """A status that is not in the table is neither success nor failure."""
+def payment_report(status: str, reason: Reason | None, *, is_last: bool = False) -> PaymentReport:
+    """A status that is not in the table is neither success nor failure. `is_last`: no other follows."""
     code = status.upper()[:20]
     found = PAYMENTS.get(code)
     if found not in ("failed", "rejected"):
-        return PaymentReport(found, code)
+        return PaymentReport(found, code, is_last=is_last)
     error_class = CANCELLED if code in _CANCELLED else (reason.status_reason_code if reason else "") or "PaymentFailed"
     message = (reason.status_reason_description if reason else "") or said("The bank reports {code}", code=code)
-    return PaymentReport(found, code, error_class[:100], shortened(message, 500))
+    return PaymentReport(found, code, error_class[:100], shortened(message, 500), is_last)
 
 
 def _said(refusal: Refusal) -> str:
@@ -316,25 +322,25 @@ def _rank(kind: str) -> int:
 
 
 def transaction_facts(
-    transactions: list[Transaction], account_ref: str, own_ibans: Collection[str | None], today: date
+    transactions: list[Transaction],
+    account_ref: str,
+    own_ibans: Collection[str | None],
+    today: date,
+    not_read: list[str],
 ) -> list[TransactionFacts]:
-    """Returns what happened or is about to. Raises ProviderRefused for what cannot be booked rightly: half a list is worse than none."""
+    """Returns what happened or is about to. A row that cannot be booked rightly is laid aside, with a sentence in `not_read`."""
     found: list[TransactionFacts] = []
     for one in transactions:
         status = TRANSACTIONS.get(one.status, "pending")
         if status is None:
             continue
         made_on = one.value_date or one.booking_date or one.transaction_date
-        if made_on is None:
-            if status == "posted":
-                raise ProviderRefused("ProviderError", "The bank reports a booked transaction without a date")
-            made_on = today
-        amount = minor(one.transaction_amount)
         is_debit = one.credit_debit_indicator == "DBIT"
-        if not is_debit and (amount < 0 or one.credit_debit_indicator != "CRDT"):
-            raise ProviderRefused(
-                "ProviderError", "The bank reports a transaction of which it is not clear who was paid"
-            )
+        amount = exact(one.transaction_amount)
+        why = _fault(one, amount, is_dated=made_on is not None or status == "pending")
+        if why or amount is None:
+            not_read.append(_laid_aside(one, why))
+            continue
         # With a debit the sign is said twice, by some banks.
         amount = -abs(amount) if is_debit else amount
         other = one.creditor_account if is_debit else one.debtor_account
@@ -343,12 +349,65 @@ def transaction_facts(
         # By position and past the constructor, in the order of the fields of TransactionFacts.
         found.append(
             _new(TransactionFacts, (
-                account_ref, made_on, amount, one.transaction_amount.currency, description, status, one.entry_reference or None,
-                _mode(one, other, own_ibans), "uncategorized", ours[0] if ours else None, _NOTHING, _extra(one), None, None, None,
-                None,
+                account_ref, made_on or today, amount, one.transaction_amount.currency, description, status,
+                one.entry_reference or None, _mode(one, other, own_ibans), "uncategorized", ours[0] if ours else None, _NOTHING,
+                _extra(one), None, None, None, None,
             ))
         )  # fmt: skip
     return found
+
+
+def _fault(one: Transaction, amount: int | None, *, is_dated: bool) -> str:
+    if amount is None:
+        return "its amount is not in whole cents"
+    if not is_dated:
+        return "it is booked, and has no date"
+    if one.credit_debit_indicator not in ("DBIT", "CRDT") or (one.credit_debit_indicator == "CRDT" and amount < 0):
+        return "it is not clear who was paid"
+    return ""
+
+
+def _laid_aside(one: Transaction, why: str) -> str:
+    day = one.value_date or one.booking_date or one.transaction_date
+    money = one.transaction_amount
+    return said(
+        "A transaction was laid aside, because {why}: {day}, {text} {currency}, {description}.",
+        why=why,
+        day=day or "–",
+        text=f"{money.amount[:40]} {one.credit_debit_indicator[:4]}",
+        currency=money.currency[:3],
+        description=shortened(_description(one), 80) or "–",
+    )
+
+
+def read_page(content: bytes, not_read: list[str]) -> Transactions:
+    """Reads a page of transactions. Where a row is not as it should be, each is read for itself: an empty text is none, and what is
+    still odd is laid aside, with a sentence in `not_read`. Raises msgspec errors if it is no page at all.
+    """
+    try:
+        return decode_foreign(content, Transactions)
+    except msgspec.ValidationError:
+        page = decode_foreign(content, RawTransactions)
+    found = []
+    for raw in page.transactions:
+        try:
+            found.append(msgspec.convert(_without_blanks(decode_foreign(bytes(raw), Any)), Transaction, strict=True))
+        except msgspec.MsgspecError as error:
+            not_read.append(
+                said(
+                    "A transaction was laid aside, because it cannot be read: {reason}; {text}.",
+                    reason=str(error).rstrip("."),
+                    text=shortened(bytes(raw).decode(errors="replace"), 600),
+                )
+            )
+    return Transactions(found, page.continuation_key)
+
+
+def _without_blanks(value: Any) -> Any:
+    """Returns an object without fields and rows that say nothing: an empty date is none, and so is a line that is null."""
+    if isinstance(value, dict):
+        return {name: _without_blanks(item) for name, item in value.items() if item is not None and item != ""}
+    return [_without_blanks(item) for item in value if item is not None] if isinstance(value, list) else value
 
 
 _NOTHING: dict[str, str | None] = {}
@@ -387,7 +446,8 @@ def _extra(one: Transaction) -> dict[str, Any]:
         described = code.description if code is not None else None
         extra["additional"] = f"{described} {one.note}" if described and one.note else described or one.note or None
     if one.balance_after_transaction is not None:
-        extra["account_balance_snapshot"] = from_minor(minor(one.balance_after_transaction))
+        cents = exact(one.balance_after_transaction)
+        extra["account_balance_snapshot"] = None if cents is None else from_minor(cents)
     return extra
 
 
@@ -435,13 +495,7 @@ def _transfer(order: PaymentOrder, kind: PaymentKind) -> dict[str, Any]:
     ids = {"end_to_end_id": order.end_to_end_id}
     if remittance.instruction_id is not None:
         ids["instruction_id"] = remittance.instruction_id
-    beneficiary: dict[str, Any] = {
-        "creditor": {"name": order.creditor_name},
-        "creditor_account": _iban(order.creditor_iban),
-    }
-    agent = order.details.get("creditor_agent")
-    if isinstance(agent, str):
-        beneficiary["creditor_agent"] = {"bic_fi": agent}
+    beneficiary = _beneficiary(order, kind)
     transfer: dict[str, Any] = {
         "instructed_amount": {"amount": amount_text(order.amount_minor), "currency": order.currency_code},
         "beneficiary": beneficiary,
@@ -454,6 +508,50 @@ def _transfer(order: PaymentOrder, kind: PaymentKind) -> dict[str, Any]:
             raise ProviderRefused("InvalidPaymentAttributes", "The bank takes no day of execution: leave out `date`")
         transfer["requested_execution_date"] = day
     return transfer
+
+
+def _beneficiary(order: PaymentOrder, kind: PaymentKind) -> dict[str, Any]:
+    """The payee with all that the bank requires. Raises ProviderRefused, naming the field, for what the order does not say."""
+    details = order.details
+    country = details.get("creditor_country_code") or order.creditor_iban[:2]
+    given = details.get("creditor_address")
+    agent = details.get("creditor_agent")
+    if kind.creditor_postal_address_required and not given:
+        raise _missing("The bank requires the payee's address: give `creditor_address`")
+    if kind.creditor_agent_bic_fi_required and not agent:
+        agent = _bic_of(order.creditor_iban)
+        if agent is None:
+            raise _missing("The bank requires the BIC of the payee's bank: give `creditor_agent`")
+    creditor: dict[str, Any] = {"name": order.creditor_name}
+    address = _address_of(given, country)
+    if given or kind.creditor_country_required or kind.creditor_postal_address_required:
+        creditor["postal_address"] = address
+    beneficiary: dict[str, Any] = {"creditor": creditor, "creditor_account": _iban(order.creditor_iban)}
+    if isinstance(agent, str):
+        beneficiary["creditor_agent"] = {"bic_fi": agent}
+    return beneficiary
+
+
+def _missing(sentence: str) -> ProviderRefused:
+    return ProviderRefused("InvalidPaymentAttributes", sentence)
+
+
+def _address_of(given: Any, country: str) -> dict[str, Any]:
+    if isinstance(given, dict):
+        parts = {name: given.get(name) for name in ("street_name", "building_number", "post_code", "town_name")}
+        return {name: value for name, value in parts.items() if value} | {"country": given.get("country") or country}
+    return ({"address_line": [given]} if given else {}) | {"country": country}
+
+
+def _bic_of(iban: str) -> str | None:
+    from schwifty import IBAN
+    from schwifty.exceptions import SchwiftyException
+
+    try:
+        found = IBAN(iban).bic
+    except SchwiftyException:
+        return None
+    return None if found is None else str(found)
 
 
 def _texts(remittance: Remittance, kind: PaymentKind) -> dict[str, Any]:
@@ -470,7 +568,24 @@ def _texts(remittance: Remittance, kind: PaymentKind) -> dict[str, Any]:
     if text and kind.remittance_information_lines:
         room = sum(line.max_length or 0 for line in kind.remittance_information_lines)
         raise ProviderRefused("InvalidPaymentAttributes", f"The bank takes a description of at most {room} characters")
+    for part, form in zip(lines, kind.remittance_information_lines or (), strict=False):
+        _check_form(part, form)
     return {"remittance_information": lines or [text]}
+
+
+def _check_form(text: str, form: RemittanceLine) -> None:
+    """Raises ProviderRefused for a text that the bank would refuse, before anything is sent."""
+    if form.min_length is not None and len(text) < form.min_length:
+        raise _missing(said("The bank takes a description of at least {count} characters", count=form.min_length))
+    if form.pattern is None:
+        return
+    try:
+        # Of the bank's list: a short text against a pattern that we cannot read is left to the bank.
+        fits = len(form.pattern) > 200 or re.search(form.pattern, text) is not None
+    except re.error:
+        fits = True
+    if not fits:
+        raise _missing(said("The bank does not take this description; it must match {pattern}", pattern=form.pattern))
 
 
 def _iban(iban: str) -> dict[str, str]:

@@ -124,12 +124,18 @@ def reports(body: bytes) -> list[Report]:
     if news.payment is not None:
         return [
             PaymentReported(
-                news.payment.payment_id, payment_report(news.payment.status, news.payment.status_reason_information)
+                news.payment.payment_id,
+                payment_report(
+                    news.payment.status,
+                    news.payment.status_reason_information,
+                    is_last=news.payment.final_status is True,
+                ),
             )
         ]
     if not news.payment_id or not news.status:
         return []
-    return [PaymentReported(news.payment_id, payment_report(news.status, news.status_reason_information))]
+    report = payment_report(news.status, news.status_reason_information, is_last=news.final_status is True)
+    return [PaymentReported(news.payment_id, report)]
 
 
 # --- Tokens of theirs, by which a webhook is known

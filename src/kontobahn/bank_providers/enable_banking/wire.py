@@ -67,6 +67,13 @@ class Transactions(Answer):
     continuation_key: str | None = None
 
 
+class RawTransactions(Answer):
+    """A page in which a row is not as it should be: each is read for itself."""
+
+    transactions: list[msgspec.Raw]
+    continuation_key: str | None = None
+
+
 class Balance(Answer):
     balance_amount: Amount
     balance_type: str
@@ -116,7 +123,9 @@ class Authorization(Answer):
 
 
 class RemittanceLine(Answer):
+    min_length: int | None = None
     max_length: int | None = None
+    pattern: str | None = None
 
 
 class PaymentKind(Answer):
@@ -127,6 +136,9 @@ class PaymentKind(Answer):
     requested_execution_date_supported: bool | None = None
     remittance_information_lines: list[RemittanceLine] | None = None
     reference_number_supported: bool | None = None
+    creditor_country_required: bool | None = None
+    creditor_postal_address_required: bool | None = None
+    creditor_agent_bic_fi_required: bool | None = None
 
 
 class Bank(Answer):
@@ -169,6 +181,8 @@ class Payment(Answer):
     payment_id: str
     status: str
     status_reason_information: Reason | None = None
+    # True if no other status follows, whatever this one is.
+    final_status: bool | None = None
 
 
 class Refusal(Answer):
@@ -183,3 +197,4 @@ class PaymentNews(Answer):
     status: str | None = None
     status_reason_information: Reason | None = None
     payment: Payment | None = None
+    final_status: bool | None = None

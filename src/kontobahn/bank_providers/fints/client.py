@@ -13,29 +13,51 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
-from fints.client import FinTS3PinTanClient, NeedRetryResponse, NeedTANResponse
+from fints.client import SYSTEM_ID_UNASSIGNED, FinTS3PinTanClient, NeedRetryResponse, NeedTANResponse
 from fints.exceptions import FinTSClientError, FinTSConnectionError, FinTSUnsupportedOperation
-from fints.formals import DescriptionRequired, SupportedMessageTypes
+from fints.formals import (
+    CUSTOMER_ID_ANONYMOUS,
+    DescriptionRequired,
+    SupportedMessageTypes,
+    SynchronizationMode,
+    UPDUsage,
+)
 from fints.message import FinTSInstituteMessage
 from fints.models import SEPAAccount
+from fints.parser import FinTS3Parser, FinTS3Serializer
+from fints.segments.base import FinTS3Segment
+from fints.segments.dialog import HKSYN3
+from fints.segments.saldo import HKSAL5, HKSAL6, HKSAL7
 from fints.segments.statement import HKCAZ1, HKKAZ5, HKKAZ6, HKKAZ7
 
-from kontobahn.bank_providers.fints.rules import is_failure
+from kontobahn.bank_providers.fints.rules import concerns_one_order, is_failure
 from kontobahn.bank_providers.fints.wire import Challenge, Documents, Method, SeenAccount, Stage, Work
-from kontobahn.money import to_minor
+from kontobahn.bank_providers.http import redact
 
 __all__ = ["BankError", "FinTSConnectionError", "NeedTANResponse", "StrictClient"]
 PRODUCT_VERSION = "1.0"
 # It writes what banks say to its own log, and where nobody listens to that, to standard error.
 logging.getLogger("fints").setLevel(logging.CRITICAL + 1)
+
+
+def _parse_segment(parser: FinTS3Parser, segment: Any) -> Any:
+    """A segment that is not as the library knows it keeps its elements, and spoils no other. The library warns, and minds some."""
+    try:
+        return parser._parse_segment_as_class(FinTS3Segment.find_subclass(segment), segment)
+    except Exception:
+        return parser._parse_segment_as_class(FinTS3Segment, segment)
+
+
+FinTS3Parser.parse_segment = _parse_segment
 # Posts a message and returns the answer. Raises FinTSConnectionError.
 Post = Callable[[str, bytes], bytes]
 # Takes documents: booked and pending.
 Keep = Callable[[list[bytes], list[bytes]], None]
 # Of the bookings of one account.
 MAX_PAGES = 10_000
+_BALANCE_AMOUNT = re.compile(r"([0-9]{1,15}),?([0-9]{0,2})0*")
 
 
 class BankError(FinTSClientError):  # type: ignore[misc]
@@ -71,7 +93,10 @@ def check_size(content: bytes) -> None:
 
 
 def decode_base64(text: bytes) -> bytes:
-    """Decodes slice by slice, so that other threads have their turns. Raises ValueError."""
+    """Decodes slice by slice, so that other threads have their turns; lines may end, as in mail. Raises ValueError."""
+    if b"\n" in text or b"\r" in text:
+        pieces = (text[at : at + _SLICE_BYTES] for at in range(0, len(text), _SLICE_BYTES))
+        text = b"".join(piece.translate(None, b"\r\n") for piece in pieces)
     decoded = []
     for at in range(0, len(text), _SLICE_BYTES):
         piece = text[at : at + _SLICE_BYTES]
@@ -142,9 +167,41 @@ class StrictClient(FinTS3PinTanClient):  # type: ignore[misc]
             # The bank's answer to the end of a dialog changes nothing, and must not hide a failure before it.
             return
         if self.is_first_contact and "9075" in present:
+            # The bank has ended it, said or unsaid.
+            dialog.open = False
             return
         self._has_failed = True
         raise BankError(codes)
+
+    # --- The id of this installation: from the first contact, or with a confirmation where the bank gives none without
+
+    def _ensure_system_id(self) -> None:
+        if self.has_system_id or not self.is_first_contact or self.user_id == CUSTOMER_ID_ANONYMOUS:
+            return
+        with self._get_dialog(lazy_init=True) as dialog:
+            self.take_system_id(dialog.init(HKSYN3(SynchronizationMode.NEW_SYSTEM_ID)))
+
+    @property
+    def has_system_id(self) -> bool:
+        return bool(self.system_id != SYSTEM_ID_UNASSIGNED)
+
+    @contextmanager
+    def synchronising(self) -> Iterator[None]:
+        """A dialog that asks for the id with the method that was chosen. `init_tan_response` says whether a TAN comes before it."""
+        self._standing_dialog = dialog = self._get_dialog(lazy_init=True)
+        with _quietly_left(dialog):
+            self.take_system_id(dialog.init(HKSYN3(SynchronizationMode.NEW_SYSTEM_ID)))
+            yield
+        self._standing_dialog = None
+
+    def take_system_id(self, response: Any) -> None:
+        found = response.find_segment_first("HISYN")
+        if found is not None:
+            self.system_id = str(_elements(found)[1])
+
+    def overlook(self) -> None:
+        """Takes a failure for one that concerns only the order before."""
+        self._has_failed = False
 
     def set_tan_mechanism(self, security_function: str) -> None:
         if self._standing_dialog:
@@ -173,16 +230,43 @@ class StrictClient(FinTS3PinTanClient):  # type: ignore[misc]
 
     # --- Bookings as the bank's own documents
 
+    def rights_to(self, account: SEPAAccount) -> Rights | None:
+        """Returns what the bank says that the login may do with an account; None if it says nothing of it."""
+        number = account.accountnumber.lstrip("0")
+        found = [_rights(_elements(entry)) for entry in self.upd.find_segments("HIUPD")]
+        same = [one for one in found if one.iban == account.iban] or [
+            one for one in found if not one.iban and one.number.lstrip("0") == number
+        ]
+        return same[0] if same else None
+
+    def may(self, account: SEPAAccount, *orders: str) -> bool:
+        """Returns whether one of these orders may be sent: unless the bank says that what it does not list is not allowed."""
+        rights = self.rights_to(account)
+        is_conclusive = self.upa is None or getattr(self.upa, "upd_usage", None) != UPDUsage.UPD_INCONCLUSIVE
+        return rights is None or not rights.orders or not is_conclusive or not rights.orders.isdisjoint(orders)
+
     def reads_camt(self, account: SEPAAccount) -> bool:
         """Returns whether the bank hands out camt for this account."""
-        if not self.bpd.find_segment_first("HICAZS"):
-            return False
-        allowed = [
-            {item.transaction for item in entry.allowed_transactions}
-            for entry in self.upd.find_segments("HIUPD")
-            if entry.iban == account.iban
-        ]
-        return not allowed or any("HKCAZ" in names for names in allowed)
+        rights = self.rights_to(account)
+        offered = self.bpd.find_segment_first("HICAZS") is not None
+        return offered and (rights is None or not rights.orders or "HKCAZ" in rights.orders)
+
+    # --- Balances
+
+    def read_balance(self, account: SEPAAccount) -> Any:
+        """Returns the balance as the bank writes it, None if it has none, or that a TAN is needed."""
+        order = self._find_highest_supported_command(HKSAL5, HKSAL6, HKSAL7, HKSAL8)
+        with self._get_dialog() as dialog:
+            segment = order(account=order._fields["account"].type.from_sepa_account(account), all_accounts=False)
+            return self._send_with_possible_retry(dialog, segment, self._take_balance)
+
+    def _take_balance(self, command_seg: Any, response: Any) -> Balance | None:
+        for segment in response.response_segments(command_seg, "HISAL"):
+            for element in _elements(segment)[2:]:
+                # Credit or debit, amount, currency, day: the first is what is booked, in every version.
+                if isinstance(element, list) and len(element) > 2 and element[0] in ("C", "D"):
+                    return Balance(element[0] == "D", str(element[1]), str(element[2]))
+        return None
 
     def begin_bookings(self, account: SEPAAccount, since: date | None, keep: Keep) -> None:
         """Says which bookings the next answers are about, and where their documents go; after a pause as well."""
@@ -231,6 +315,63 @@ class StrictClient(FinTS3PinTanClient):  # type: ignore[misc]
             _mt940_documents,
             "HIKAZ",
         )  # fmt: skip
+
+
+# --- Segments as the bank sent them: the library knows some versions, and refuses texts that are longer than they should be
+
+
+class HKSAL8(HKSAL7):  # type: ignore[misc]
+    """The library finds it by its name. It asks like the version before; the answer has more after what is read."""
+
+
+class Balance(NamedTuple):
+    is_debit: bool
+    amount: str
+    currency: str
+
+
+class Rights(NamedTuple):
+    """An account in the user parameters, and the orders that the login may send for it."""
+
+    number: str
+    iban: str
+    type: int
+    currency: str
+    holder: str
+    product: str
+    orders: frozenset[str]
+
+
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
+_ORDER = re.compile(r"[A-Z]K[A-Z]{2,4}")
+_SOME_CURRENCY = re.compile(r"[A-Z]{3}")
+
+
+def _elements(segment: Any) -> list[Any]:
+    """Returns a segment's elements, the head first: texts, or lists of them where they are groups."""
+    return list(FinTS3Serializer().serialize_segment(segment))
+
+
+def _rights(elements: list[Any]) -> Rights:
+    """Reads an account by what its elements are: versions differ in their number, and banks in their length."""
+    first = elements[1] if len(elements) > 1 else ""
+    rest = elements[2:]
+    texts = [str(element or "") if not isinstance(element, list) else "" for element in rest]
+    orders = [str(element[0] if isinstance(element, list) and element else element) for element in rest]
+    iban = next((text for text in texts if _IBAN.fullmatch(text)), "")
+    at = next((at for at, text in enumerate(texts) if _SOME_CURRENCY.fullmatch(text)), None)
+    # After the currency: two names, and the product's.
+    names = ["", "", ""] if at is None else [*texts[at + 1 : at + 4], "", "", ""]
+    kind = texts[at - 1] if at else ""
+    return Rights(
+        number=str((first[0] if isinstance(first, list) and first else first) or ""),
+        iban=iban,
+        type=int(kind) if kind.isdigit() and len(kind) < 3 else 1,
+        currency="EUR" if at is None else texts[at],
+        holder=" ".join(filter(None, names[:2])),
+        product=names[2],
+        orders=frozenset(order for order in orders if _ORDER.fullmatch(order)),
+    )
 
 
 def _camt_documents(segments: list[Any]) -> tuple[list[bytes], list[bytes]]:
@@ -297,6 +438,13 @@ def choose_device(work: Work, post: Post, name: str) -> None:
 def read(work: Work, post: Post) -> Challenge | Documents:
     """Reads everything in one dialog. Returns what the bank wants confirmed on the way, or what it has handed out."""
     client, documents = _client(work, post), Documents()
+    if not client.has_system_id:
+        with client.synchronising():
+            if client.init_tan_response is not None:
+                request, client.init_tan_response = client.init_tan_response, None
+                work.stage = "sync"
+                return _pause(work, client, documents, request)
+        client = _with_system_id(work, client, post)
     with _quietly_left(client):
         if client.init_tan_response is not None:
             request, client.init_tan_response = client.init_tan_response, None
@@ -311,6 +459,8 @@ def go_on(work: Work, post: Post, tan: str) -> Challenge | Documents:
     request = NeedRetryResponse.from_data(work.request)
     # The library forgets this.
     request.decoupled = work.is_decoupled
+    if work.stage == "sync":
+        return _go_on_synchronising(work, client, request, tan, post)
     with _quietly_left(client.resume_dialog(work.dialog)):
         if work.stage == "bookings":
             _begin_bookings(work, client, documents)
@@ -322,6 +472,26 @@ def go_on(work: Work, post: Post, tan: str) -> Challenge | Documents:
         if work.stage != "start":
             _store(work, client, result)
         return _read_on(work, client, documents)
+
+
+def _go_on_synchronising(
+    work: Work, client: StrictClient, request: NeedTANResponse, tan: str, post: Post
+) -> Challenge | Documents:
+    with _quietly_left(client.resume_dialog(work.dialog)):
+        result = client.send_tan(request, tan)
+        if isinstance(result, NeedTANResponse):
+            return _pause(work, client, Documents(), result)
+        client.take_system_id(result)
+    _with_system_id(work, client, post)
+    return read(work, post)
+
+
+def _with_system_id(work: Work, client: StrictClient, post: Post) -> StrictClient:
+    """Returns a client for what follows. Raises BankError if there is no id even now: the person would be asked for ever."""
+    if not client.has_system_id:
+        raise BankError([("9391", "The bank gives this installation no id")])
+    work.login.data = client.deconstruct(including_private=True)
+    return _client(work, post)
 
 
 def give_up(work: Work, post: Post) -> None:
@@ -346,12 +516,20 @@ def _read_on(work: Work, client: StrictClient, documents: Documents) -> Challeng
     while True:
         work.stage = _next(work)
         if not work.stage:
+            refused = [account.refused for account in work.accounts or []]
+            if refused and all(refused):
+                raise BankError(refused[0])
             work.login.data = client.deconstruct(including_private=True)
             return documents
         result = _ask(work, client, documents)
         if isinstance(result, NeedTANResponse):
             return _pause(work, client, documents, result)
-        _store(work, client, result)
+        if result is not _REFUSED:
+            _store(work, client, result)
+
+
+# The bank refused an order for one account.
+_REFUSED = object()
 
 
 def _next(work: Work) -> Stage:
@@ -378,12 +556,21 @@ def _ask(work: Work, client: StrictClient, documents: Documents) -> Any:
         if work.stage == "accounts":
             return client.get_sepa_accounts()
         if work.stage == "balance":
-            return client.get_balance(_sepa(_current(work)))
+            return client.read_balance(_sepa(_current(work)))
         _begin_bookings(work, client, documents)
         return client.read_bookings()
     except FinTSUnsupportedOperation:
         # A bank that does not offer this for any account: a depot, a card.
         return None
+    except BankError as error:
+        if work.stage == "accounts" or not concerns_one_order(error.codes):
+            raise
+        # The other accounts are read all the same.
+        client.overlook()
+        account = _current(work)
+        account.refused = [(code, redact(text, work.pin)) for code, text in error.codes]
+        account.has_balance = account.has_bookings = True
+        return _REFUSED
 
 
 def _begin_bookings(work: Work, client: StrictClient, documents: Documents) -> None:
@@ -404,25 +591,35 @@ def _store(work: Work, client: StrictClient, result: Any) -> None:
     elif work.stage == "balance":
         account = _current(work)
         account.has_balance = True
-        if result is not None:
-            account.balance_minor = to_minor(result.amount.amount)
+        account.balance_minor = None if result is None else _cents(account, result)
     else:
         _current(work).has_bookings = True
 
 
 def _accounts(client: StrictClient, found: list[SEPAAccount]) -> list[SeenAccount]:
-    known = {one["iban"]: one for one in client.get_information()["accounts"]}
     seen = []
     for account in found:
-        facts = known.get(account.iban) or {}
+        rights = client.rights_to(account) or Rights("", "", 1, "EUR", "", "", frozenset())
         seen.append(
             SeenAccount(
                 iban=account.iban, bic=account.bic or "", number=account.accountnumber, sub=account.subaccount or "",
-                blz=account.blz, name=str(facts.get("product_name") or ""), holder=" ".join(facts.get("owner_name") or []) or None,
-                type=int(facts.get("type") or 1), currency=str(facts.get("currency") or "EUR"),
+                blz=account.blz, name=rights.product, holder=rights.holder or None, type=rights.type, currency=rights.currency,
+                # Nothing is asked for that the login may not have: a refusal would end the dialog at some banks.
+                may_balance=client.may(account, "HKSAL"), may_bookings=client.may(account, "HKKAZ", "HKCAZ"),
             )
         )  # fmt: skip
+        seen[-1].has_balance, seen[-1].has_bookings = not seen[-1].may_balance, not seen[-1].may_bookings
     return seen
+
+
+def _cents(account: SeenAccount, balance: Balance) -> int | None:
+    """Returns whole cents; None for what cannot be read as such, or is in another currency: it is never rounded."""
+    found = _BALANCE_AMOUNT.fullmatch(balance.amount)
+    if found is None or balance.currency != account.currency:
+        account.balance_told = f"{balance.amount} {balance.currency}"
+        return None
+    cents = int(found[1] + found[2].ljust(2, "0"))
+    return -cents if balance.is_debit else cents
 
 
 def _pause(work: Work, client: StrictClient, documents: Documents, request: NeedTANResponse) -> Challenge:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO
 
 from kontobahn.bank_providers.fints.wire import IN_MEMORY, Challenge, Documents, Login, Method, SeenAccount
@@ -15,6 +16,7 @@ from kontobahn.banking.provider import (
     AccountFacts,
     BankConnectionFacts,
     Nature,
+    NotRead,
     PersonNeeded,
     ProviderDown,
     ProviderRefused,
@@ -23,7 +25,7 @@ from kontobahn.banking.provider import (
 )
 from kontobahn.banking.reports.gathered import Gathered
 from kontobahn.formats.bank_files import read
-from kontobahn.formats.statements import Balance, Closing, Entry, StatementError
+from kontobahn.formats.statements import Balance, Closing, Entry, Opening, StatementError
 from kontobahn.sentences import said
 
 # (code, text) as the bank sent them.
@@ -65,6 +67,14 @@ def failure(codes: Codes) -> Exception:
     return ProviderRefused("ProviderError", words, ", ".join(sorted(code for code in present if is_failure(code))))
 
 
+def concerns_one_order(codes: Codes) -> bool:
+    """Returns whether a bank refused an order, and neither the person, the installation nor the dialog."""
+    present = {code for code, _ in codes}
+    error = failure(codes)
+    is_general = isinstance(error, ProviderRefused) and error.error_class == "ProviderError"
+    return is_general and "9800" not in present and not present & _NOT_REGISTERED
+
+
 def _said(codes: Codes) -> str:
     """The bank's words about the failure, without those that only say that there was one."""
     failures = [(code, text) for code, text in codes if is_failure(code)]
@@ -84,6 +94,8 @@ _NATURES: dict[int, Nature] = {
     5: "credit_card",
     6: "investment",
 }
+# The account's number alone, after a bank's code and a slash, or right after a code of eight digits.
+_BANK_AND_NUMBER = re.compile(r"(?:[0-9A-Z]{1,11}/)?((?:[0-9]{8})?([0-9]{1,10}))|([0-9]+)", re.ASCII)
 # German banks' own marks for an empty document, and what XML needs at least.
 _MIN_DOCUMENT = 20
 
@@ -92,14 +104,26 @@ def snapshot_of(
     login: Login, accounts: list[SeenAccount], documents: Documents, *, provider_ref: str, provider_code: str,
     next_refresh_possible_at: int,
 ) -> Snapshot:  # fmt: skip
-    """Raises ProviderRefused if a document cannot be read: half a statement is worse than none."""
+    """Says which accounts cannot be read, or not as a whole: of these nothing is taken, since half a statement is worse than none."""
     facts, transactions = [], Gathered()
+    not_read: list[NotRead] = []
     # By account: references that several of its bookings have.
     shared: dict[str, set[str]] = {}
     own = {account.iban for account in accounts}
     for number, account in enumerate(accounts):
         reading = _Reading(account)
-        transactions.add(reading.transactions(documents, number, own - {account.iban}))
+        not_read += _not_allowed(account)
+        for is_pending in (False, True):
+            try:
+                found = Gathered(reading.transactions(documents, number, own - {account.iban}, is_pending=is_pending))
+            except StatementError as error:
+                sentence = said(
+                    "A statement of the bank cannot be read: {reason}", reason=error.without_file(_ref(account))
+                )
+                not_read.append(NotRead(_ref(account), sentence))
+                break
+            transactions.add(found)
+        not_read += [NotRead(_ref(account), sentence) for sentence in reading.strange]
         facts.append(_account(account, reading.balance_minor))
         if reading.shared:
             shared[_ref(account)] = reading.shared
@@ -118,7 +142,28 @@ def snapshot_of(
         next_refresh_possible_at=next_refresh_possible_at,
         automatic_refresh=login.pin is not None,
     )
-    return Snapshot(connection, facts, transactions)
+    return Snapshot(connection, facts, transactions, not_read=not_read)
+
+
+def _not_allowed(account: SeenAccount) -> list[NotRead]:
+    """Returns what the bank does not hand out of an account; the others do not suffer from it."""
+    ref, found = _ref(account), []
+    if not account.may_balance:
+        found.append(NotRead(ref, "The bank does not let this login read the account's balance.", is_lost=False))
+    if not account.may_bookings:
+        found.append(NotRead(ref, "The bank does not let this login read the account's transactions.", is_lost=False))
+    if account.balance_told:
+        text = said(
+            "The balance {text} cannot be read as an amount in {currency}.",
+            text=account.balance_told,
+            currency=account.currency,
+        )
+        found.append(NotRead(ref, text, is_lost=False))
+    if account.refused:
+        found.append(
+            NotRead(ref, said("The bank refused to let the account be read: {reason}.", reason=_said(account.refused)))
+        )
+    return found
 
 
 def _account(account: SeenAccount, closing_minor: int | None) -> AccountFacts:
@@ -150,37 +195,51 @@ class _Reading:
         self._seen: set[int] = set()
         self._latest: Balance | None = None
         self.shared: set[str] = set()
+        # Sentences about statements that were left out.
+        self.strange: list[str] = []
 
     @property
     def balance_minor(self) -> int | None:
         return None if self._latest is None else self._latest.amount_minor
 
-    def transactions(self, documents: Documents, number: int, own: set[str]) -> Iterator[TransactionFacts]:
+    def transactions(
+        self, documents: Documents, number: int, own: set[str], *, is_pending: bool
+    ) -> Iterator[TransactionFacts]:
+        """Raises StatementError if a document cannot be read."""
         ref = _ref(self._account)
-        for is_pending in (False, True):
-            for file in _files(documents.of_account(number, is_pending=is_pending)):
-                for entry in self._entries(file):
-                    reference = reference_of(entry)
-                    if reference is not None:
-                        if hash(reference) in self._seen:
-                            self.shared.add(reference)
-                        self._seen.add(hash(reference))
-                    yield entry_facts(entry, ref, own, reference=reference)
+        for file in _files(documents.of_account(number, is_pending=is_pending)):
+            for entry in self._entries(file, is_pending=is_pending):
+                reference = reference_of(entry)
+                if reference is not None:
+                    if hash(reference) in self._seen:
+                        self.shared.add(reference)
+                    self._seen.add(hash(reference))
+                yield entry_facts(entry, ref, own, reference=reference)
 
     def _is_later(self, balance: Balance) -> bool:
         return self._latest is None or balance.day >= self._latest.day
 
-    def _entries(self, file: IO[bytes]) -> Iterator[Entry]:
-        try:
-            for item in read(file, _ref(self._account), ibans=_names(self._account), unbalanced=True):  # type: ignore[arg-type]
-                if isinstance(item, Entry):
-                    yield item
-                elif isinstance(item, Closing) and item.balance and self._is_later(item.balance):
-                    self._latest = item.balance
-        except StatementError as error:
-            raise ProviderRefused(
-                "ProviderError", said("A statement of the bank cannot be read: {reason}", reason=error)
-            ) from None
+    def _entries(self, file: IO[bytes], *, is_pending: bool) -> Iterator[Entry]:
+        account = self._account
+        names, is_own = _Names(account), True
+        items = read(file, _ref(account), ibans=names, unbalanced=True, pending=is_pending)  # type: ignore[arg-type]
+        for item in items:
+            if isinstance(item, Opening):
+                is_own = not account.iban or item.account.iban == account.iban
+                if not is_own:
+                    self.strange.append(
+                        said("A statement is about another account ({iban}), and was left out.", iban=item.account.iban)
+                    )
+            elif isinstance(item, Entry) and is_own:
+                yield item
+            elif (
+                isinstance(item, Closing)
+                and is_own
+                and not is_pending
+                and item.balance
+                and self._is_later(item.balance)
+            ):
+                self._latest = item.balance
 
 
 def _without(transactions: Gathered, shared: dict[str, set[str]]) -> Iterator[TransactionFacts]:
@@ -193,7 +252,7 @@ def _files(documents: Iterator[bytes]) -> Iterator[IO[bytes]]:
     """Puts the parts of an MT940 together, which banks cut at any place. camt comes in whole documents."""
     with tempfile.SpooledTemporaryFile(IN_MEMORY) as whole:
         for document in documents:
-            if document.lstrip()[:1] != b"<":
+            if document.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"<":
                 whole.write(document)
             elif not _is_empty(document):
                 yield io.BytesIO(document)
@@ -207,14 +266,24 @@ def _is_empty(document: bytes) -> bool:
     return b"Rpt>" not in document and b"Stmt>" not in document
 
 
-def _names(account: SeenAccount) -> dict[str, str]:
-    """The names by which MT940 calls the account."""
-    number = account.number.lstrip("0")
-    return {
-        f"{account.blz}/{name}": account.iban
-        for name in (account.number, number, account.number.zfill(10))
-        if account.iban
-    }
+class _Names(Mapping[str, str]):
+    """The names by which a bank calls the account that it was asked for: its number, with the bank's code of today, an old one or none."""
+
+    def __init__(self, account: SeenAccount) -> None:
+        self._iban, self._number = account.iban, account.number.lstrip("0")
+
+    def __getitem__(self, name: str) -> str:
+        digits = _BANK_AND_NUMBER.fullmatch(name.replace(" ", ""))
+        numbers = {text.lstrip("0") for text in digits.groups() if text} if digits else set()
+        if not self._iban or not self._number or self._number not in numbers:
+            raise KeyError(name)
+        return self._iban
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self._number,))
+
+    def __len__(self) -> int:
+        return 1
 
 
 # --- Steps

@@ -13,7 +13,7 @@ import msgspec
 
 from kontobahn.banking.provider import OVERLAP, ProviderRefused
 
-Stage = Literal["", "start", "accounts", "balance", "bookings"]
+Stage = Literal["", "sync", "start", "accounts", "balance", "bookings"]
 # Banks usually hand out this many days of bookings without a TAN.
 DAYS_WITHOUT_TAN = 89
 
@@ -47,6 +47,12 @@ class SeenAccount(msgspec.Struct):
     balance_minor: int | None = None
     has_balance: bool = False
     has_bookings: bool = False
+    # False for what the login may not ask for.
+    may_balance: bool = True
+    may_bookings: bool = True
+    # A balance that cannot be read, as the bank wrote it; and with what the bank refused this account alone.
+    balance_told: str = ""
+    refused: list[tuple[str, str]] = []
 
 
 class Challenge(msgspec.Struct):

@@ -247,7 +247,10 @@ class SaltEdgeProvider:
             position = names.index(name) + 1
             next_page = f"{names[position]}::0" if position < len(names) else None
         return begun._replace(
-            transactions=found.facts, next_page=next_page, is_partial=begun.is_partial or found.is_partial
+            transactions=found.facts,
+            next_page=next_page,
+            is_partial=begun.is_partial or any(not told.account_ref for told in found.not_read),
+            not_read=found.not_read,
         )
 
     async def _bookings(self, ref: str, name: str, from_id: int, after: int, from_date: str | None) -> rules.Bookings:

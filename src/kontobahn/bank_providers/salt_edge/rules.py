@@ -29,6 +29,7 @@ from kontobahn.banking.provider import (
     ListedBank,
     Mode,
     Nature,
+    NotRead,
     PaymentOrder,
     PaymentReport,
     PaymentStatus,
@@ -38,7 +39,9 @@ from kontobahn.banking.provider import (
     Template,
     TransactionFacts,
 )
+from kontobahn.json_text import decode_foreign
 from kontobahn.money import MAX_AMOUNT, amount_text
+from kontobahn.sentences import said, shortened
 
 if TYPE_CHECKING:
     pass
@@ -149,8 +152,8 @@ class Bookings(NamedTuple):
     facts: list[TransactionFacts]
     next_id: int | None
     last_id: int
-    # A row could not be read, and may be one that is known here.
-    is_partial: bool
+    # Rows that could not be read; without an account, if not even that can be told.
+    not_read: list[NotRead]
 
 
 def code_at_salt_edge(code: str) -> str | None:
@@ -245,11 +248,12 @@ def bookings(content: bytes, name: str, after: int) -> Bookings:
 
     Raises ProviderDown if they do not, and msgspec errors if it is no page at all.
     """
+    not_read: list[NotRead] = []
     try:
         page = _decode_page(content)
-        rows, meta, is_partial = page.data, page.meta, False
+        rows, meta = page.data, page.meta
     except msgspec.ValidationError:
-        rows, meta, is_partial = _read_singly(content)
+        rows, meta = _read_singly(content, not_read)
     facts = []
     belongs, last = BELONGS[name], after
     is_pending, is_duplicate = name == "pending", name == "duplicated"
@@ -265,9 +269,22 @@ def bookings(content: bytes, name: str, after: int) -> Bookings:
         cents = _cents(row.amount)
         if cents is None:
             log.warning("salt_edge_booking_left_out", booking=number, reason="its amount has no whole cents")
+            not_read.append(_laid_aside(row))
             continue
         facts.append(_transaction_facts(row, cents, is_pending, is_duplicate))
-    return Bookings(facts, None if meta is None or meta.next_id is None else int(meta.next_id), last, is_partial)
+    return Bookings(facts, None if meta is None or meta.next_id is None else int(meta.next_id), last, not_read)
+
+
+def _laid_aside(row: Transaction) -> NotRead:
+    sentence = said(
+        "A transaction was laid aside, because {why}: {day}, {text} {currency}, {description}.",
+        why="its amount is not in whole cents",
+        day=row.made_on,
+        text=str(row.amount)[:40],
+        currency=row.currency_code[:3],
+        description=shortened(row.description or "–", 80),
+    )
+    return NotRead(str(row.account_id), sentence)
 
 
 def _transaction_facts(row: Transaction, cents: int, is_pending: bool, is_duplicate: bool) -> TransactionFacts:
@@ -285,8 +302,8 @@ def _transaction_facts(row: Transaction, cents: int, is_pending: bool, is_duplic
     return facts
 
 
-def _read_singly(content: bytes) -> tuple[list[Transaction], Meta | None, bool]:
-    """Reads a page in which something is unexpected: each row for itself, and one that cannot be read is left out and logged."""
+def _read_singly(content: bytes, not_read: list[NotRead]) -> tuple[list[Transaction], Meta | None]:
+    """Reads a page in which something is unexpected: each row for itself, and one that cannot be read is laid aside and told."""
     page = _decode_rows(content)
     rows: list[Transaction] = []
     for raw in page.data:
@@ -299,7 +316,20 @@ def _read_singly(content: bytes) -> tuple[list[Transaction], Meta | None, bool]:
                 reason = str(error)
         else:
             log.warning("salt_edge_booking_left_out", reason=reason)
-    return rows, page.meta, len(rows) < len(page.data)
+            text = shortened(bytes(raw).decode(errors="replace"), 600)
+            sentence = said(
+                "A transaction was laid aside, because it cannot be read: {reason}; {text}.", reason=reason, text=text
+            )
+            not_read.append(NotRead(_account_of(raw), sentence))
+    return rows, page.meta
+
+
+def _account_of(raw: msgspec.Raw) -> str:
+    """Returns the account of a row that cannot be read, if that can."""
+    try:
+        return str(decode_foreign(bytes(raw), dict[str, Any]).get("account_id", ""))
+    except msgspec.MsgspecError:
+        return ""
 
 
 def _cents(value: Decimal) -> int | None:
@@ -348,7 +378,7 @@ def payment_body(order: PaymentOrder, customer: str, provider_code: str) -> dict
         "debtor_iban": order.debtor_iban or None,
         "debtor_name": order.debtor_name or None,
         "date": details.get("date"),
-        "creditor_address": _one_line(details.get("creditor_address")),
+        **_address(details.get("creditor_address")),
     }
     attempt: dict[str, Any] = {"custom_fields": {ORDER_FIELD: order.end_to_end_id}}
     if order.callback_url:
@@ -363,9 +393,17 @@ def payment_body(order: PaymentOrder, customer: str, provider_code: str) -> dict
     }
 
 
-def _one_line(address: Any) -> str | None:
-    if not isinstance(address, dict):
-        return address or None
-    street = " ".join(filter(None, (address.get("street_name"), address.get("building_number"))))
-    town = " ".join(filter(None, (address.get("post_code"), address.get("town_name"))))
-    return ", ".join(filter(None, (street, town))) or None
+# Our parts of an address, as Salt Edge calls them. Since November 2026 banks take no other form across borders.
+_ADDRESS = {
+    "street_name": "creditor_street_name",
+    "building_number": "creditor_building_number",
+    "post_code": "creditor_post_code",
+    "town_name": "creditor_town",
+}
+
+
+def _address(given: Any) -> dict[str, str | None]:
+    """Returns the payee's address in its parts, or as one text if it was given as one."""
+    if not isinstance(given, dict):
+        return {"creditor_address": given or None}
+    return {theirs: given.get(ours) or None for ours, theirs in _ADDRESS.items()}

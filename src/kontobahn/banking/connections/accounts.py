@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import accumulate
@@ -21,7 +22,9 @@ from kontobahn.clock import to_datetime
 from kontobahn.db import Rounds, Table, Tx, ask_all, run_in, short_read
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
+from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.money import to_wire
+from kontobahn.sentences import said
 
 # --- Over the wire
 
@@ -50,6 +53,13 @@ class AccountExtra(Answer):
     # Choice 49: an account that does not exist says so.
     is_sandbox: (
         Annotated[bool, Meta(description="An account at the sandbox bank; left out for all others.")] | UnsetType
+    ) = UNSET
+    not_read: (
+        Annotated[
+            list[str],
+            Meta(description="What of the account could not be read at the last fetch; left out if everything was."),
+        ]
+        | UnsetType
     ) = UNSET
 
 
@@ -88,6 +98,12 @@ class AccountRow(NamedTuple):
     balance_known: int
     balance_on: str | None
     balance_from: str | None
+    not_read: str = "[]"
+
+    @property
+    def sentences_not_read(self) -> list[str]:
+        """Says what of the account could not be read at the last fetch."""
+        return decode_kept(self.not_read, list[str])
 
     @property
     def balance(self) -> int | None:
@@ -144,7 +160,7 @@ def is_reached(tx: Tx, account: AccountRow, connection_id: str) -> bool:
 
 def differ(before: list[AccountRow], after: list[AccountRow]) -> bool:
     """Returns whether a bank reports anything else about its accounts than before."""
-    facts = ("id", "name", "nature", "balance", "currency_code", "iban", "holder_name")
+    facts = ("id", "name", "nature", "balance", "currency_code", "iban", "holder_name", "not_read")
     return any([getattr(row, name) for row in before] != [getattr(row, name) for row in after] for name in facts)
 
 
@@ -208,6 +224,19 @@ def balance_by_day(tx: Tx, account: AccountRow, today: date, days: int) -> list[
     later_first = [today - timedelta(days=number) for number in range(days)]
     changes = [-moved.get(day.isoformat(), 0) for day in later_first[:-1]]
     return list(zip(later_first, accumulate(changes, initial=account.balance), strict=True))[::-1]
+
+
+# At most this many sentences about one account are kept: a bank with a habit has it in every row.
+MAX_NOT_READ = 20
+
+
+def tell_not_read(tx: Tx, account: AccountRow, sentences: Sequence[str]) -> AccountRow:
+    """Keeps what of an account could not be read at the last fetch."""
+    shown = list(dict.fromkeys(sentences))
+    if len(shown) > MAX_NOT_READ:
+        shown = [*shown[:MAX_NOT_READ], said("And {count} more.", count=len(shown) - MAX_NOT_READ)]
+    kept = encode_kept(shown).decode()
+    return account if kept == account.not_read else ACCOUNTS.update(tx, account, not_read=kept)
 
 
 # --- Calls
@@ -299,6 +328,7 @@ def _bank_account(row: AccountRow, provider: str) -> BankAccount:
             holder_name=row.holder_name,
             transactions_count=TransactionsCount(posted=row.posted, pending=row.pending),
             is_sandbox=True if provider == SANDBOX else UNSET,
+            not_read=row.sentences_not_read or UNSET,
         ),
     )
 

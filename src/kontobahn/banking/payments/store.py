@@ -287,6 +287,8 @@ def apply(tx: Tx, organization_id: str, payment_id: int, report: PaymentReport, 
     if source != POLL or outcome not in ("repeated", "not understood"):
         # Polling again and again must not fill the history with the same answer.
         _record(tx, row, report, source, outcome)
+    if report.is_last and row.next_poll_at is not None:
+        row = PAYMENTS.update(tx, row, next_poll_at=None)
     if outcome == "moved" and row.status == "executed" and _has_booked_debit(tx, row):
         return apply(tx, organization_id, payment_id, PaymentReport("settled", row.raw_provider_status), "booked debit")
     return row

@@ -107,6 +107,7 @@ async def fetch_all(
     """Returns all pages as one. Raises ProviderDown if they do not end."""
     snapshot = await provider.fetch(provider_ref, since, person=person)
     page, pages, is_partial = snapshot.next_page, 1, snapshot.is_partial
+    not_read = list(snapshot.not_read)
     # A long history does not fit into memory; one page does.
     transactions = snapshot.transactions if page is None else Gathered(snapshot.transactions)
     while page is not None:
@@ -119,8 +120,9 @@ async def fetch_all(
             raise ProviderDown("The provider's list of transactions does not end.")
         await asyncio.to_thread(transactions.add, more.transactions)
         is_partial, page = is_partial or more.is_partial, more.next_page
+        not_read += more.not_read
     found = await asyncio.to_thread(without_repeats, transactions)
-    return snapshot._replace(transactions=found, is_partial=is_partial, next_page=None, since=since)
+    return snapshot._replace(transactions=found, is_partial=is_partial, next_page=None, since=since, not_read=not_read)
 
 
 def first_day_to_fetch(tx: Tx, provider_name: str, provider_ref: str) -> date | None:
@@ -202,7 +204,7 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
     before = accounts.of_connection(tx, row.organization_id, row.id)
     counts = ingest_snapshot(tx, row, snapshot)
     after = accounts.of_connection(tx, row.organization_id, row.id)
-    if not snapshot.is_partial:
+    if not snapshot.is_partial and not any(found.is_lost for found in snapshot.not_read):
         # An account that is new here has older transactions than were asked for: the next fetch goes back to the beginning.
         has_gap = snapshot.since is not None and len(after) > len(before)
         row = connections.change(tx, row, fetched_at=None if has_gap else tx.now)
@@ -233,11 +235,14 @@ def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
     reached = sources.open_some(tx, row.organization_id, row.id, snapshot.accounts)
     for account_facts, known in zip(snapshot.accounts, reached, strict=True):
         account = sources.tell_balance(tx, known, row.id, account_facts.balance_minor)
+        not_read = [found for found in snapshot.not_read if found.account_ref == account_facts.provider_ref]
+        account = accounts.tell_not_read(tx, account, [found.sentence for found in not_read])
+        is_whole = not snapshot.is_partial and not any(found.is_lost for found in not_read)
         reported = partial(transactions.of_account, account_facts.provider_ref)
-        delivery = Delivery(row.id, is_whole=not snapshot.is_partial, references=partial(_references, reported))
+        delivery = Delivery(row.id, is_whole=is_whole, references=partial(_references, reported))
         ingest = TransactionIngest(tx, account, delivery)
         ingest.add(reported())
-        if not snapshot.is_partial:
+        if is_whole:
             ingest.remove_missing_pending()
         counts = ingest.finish()
         added, modified, removed = added + counts.added, modified + counts.modified, removed + counts.removed

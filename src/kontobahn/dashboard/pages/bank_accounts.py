@@ -19,6 +19,7 @@ from kontobahn.banking.transactions.search import TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.dashboard import bank_words, charts, figures
 from kontobahn.dashboard.declare import numeric, page
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -99,6 +100,7 @@ async def bank_account(visit: Visit, id: str) -> Response:
         spans=[(_(text), spans.url(days=number), number == days) for number, text in SPANS.items()],
         chart=_chart(account, facts.balances),
         chart_rows=_changes(account, facts.balances),
+        not_read=[refusal(sentence) for sentence in account.sentences_not_read],
         is_kept_by_files=facts.line.connection is not None and facts.line.connection.provider == FILES,
         is_sandbox=facts.line.connection is not None and facts.line.connection.provider == SANDBOX,
         bank_words=bank_words,

@@ -134,6 +134,8 @@ CREATE TABLE banking_accounts (
   -- The day that the balance is of, and the connection that told it.
   balance_on TEXT,
   balance_from TEXT,
+  -- What of it could not be read at the last fetch: sentences, as JSON.
+  not_read TEXT NOT NULL DEFAULT '[]',
   PRIMARY KEY (organization_id, id)
 );
 

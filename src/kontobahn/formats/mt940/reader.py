@@ -234,7 +234,7 @@ def read_mt940(source: Source, ibans: Mapping[str, str], tally: Tally, *, pendin
         raise StatementError("The file has no statement (:20:).", file=source.name)
 
 
-# What is known of a statement before it is read: that it has nothing but pending movements, that it is an MT942, or nothing.
+# Known of a statement before it is read: that it has nothing but pending movements, that it is an MT942, or nothing.
 _Kind: TypeAlias = Literal["pending", "intraday", ""]
 
 

@@ -25,7 +25,7 @@ TAGS = frozenset((
 WIDTHS = frozenset((27, 35, 65, 70, 140))
 _NARROWEST = 27
 _NARROWEST_OWN = 20
-# How much a line speaks for a form that is cut (above 0) or for one that is wrapped between words.
+# The weight with which a line speaks for a form that is cut (above 0) or for one that is wrapped between words.
 _FULL, _ENDED_ON_PURPOSE, _NO_ROOM = 1.0, 2.0, -2.8
 _DECIDING = 80
 SUB_FIELD = range(27, 1_000)  # some banks write longer ones

@@ -46,7 +46,7 @@ class Source:
         self._file = file
         self._max_bytes = max_bytes
         self._bytes_read = 0
-        # Whether it should be UTF-8, has been so far, and was not, so that it was recoded; and the beginning of a torn letter.
+        # True if it should be UTF-8, has been so far, and was not, so that it was recoded; and the beginning of a torn letter.
         self.should_be_utf_8 = self._has_utf_8 = self.is_recoded = False
         self._torn = b""
         self.head = self._read_head()

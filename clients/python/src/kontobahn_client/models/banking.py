@@ -123,6 +123,7 @@ class AccountExtra(Answer, kw_only=True):
     holder_name: str | None = None
     transactions_count: TransactionsCount
     is_sandbox: bool | None = None
+    not_read: list[str] | None = None
 
 
 class BankAccount(Answer, kw_only=True):
