@@ -101,6 +101,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Payment report": _BY_NAME["PaymentEvent"],
     "Order file": _BY_NAME["PaymentOrderFile"],
     "Order warning": _BY_NAME["OrderWarning"],
+    "Payee check": _BY_NAME["PayeeCheck"],
     "Mobility customer": _BY_NAME["MobilityCustomer"],
     "Mobility customer, as sent": _BY_NAME["NewCustomer"],
     "Mobility customer with tickets": _BY_NAME["MobilityCustomerWithTickets"],

@@ -29,6 +29,8 @@ TransactionStatus = Literal["posted", "pending"]
 PaymentStatus = Literal[
     "initiated", "initiated_info_required", "authorizing", "authorized", "processing", "executed", "settled", "failed", "rejected"
 ]  # fmt: skip
+# Choice 46: how a check of the payee ended; `not_asked` if nobody has reported one.
+PayeeResult = Literal["match", "close_match", "no_match", "not_possible", "pending", "not_asked"]
 # The provider of accounts that are kept by statement files; statement imports write its connections.
 FILES = "files"
 # The provider whose banks do not exist: no money moves there.
@@ -248,6 +250,16 @@ class OrderFile(NamedTuple):
     left_out: Mapping[str, Sequence[str]] = {}
 
 
+class PayeeFinding(NamedTuple):
+    """What a bank says of the payee before the payer authorises: whether the name is that of the account's holder."""
+
+    result: PayeeResult
+    # As the bank was given it; None if it does not repeat it.
+    submitted_name: str | None = None
+    # The holder's name, which banks tell for a close match.
+    returned_name: str | None = None
+
+
 class PaymentReport(NamedTuple):
     """A claim about a payment. `status` is None if the provider said something that we cannot interpret."""
 
@@ -257,6 +269,7 @@ class PaymentReport(NamedTuple):
     error_message: str | None = None
     # True if the provider says that no other status follows: then it is not asked again.
     is_last: bool = False
+    payee: PayeeFinding | None = None
 
 
 class PaymentStart(NamedTuple):

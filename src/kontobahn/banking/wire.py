@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kontobahn.api.answers import Error
 from kontobahn.api.wire import Answer, Timestamp, form
-from kontobahn.banking.provider import PaymentStatus, Template
+from kontobahn.banking.provider import PayeeResult, PaymentStatus, Template
 from kontobahn.errors import BadRequest
 from kontobahn.json_text import encode
 from kontobahn.sentences import said
@@ -161,6 +161,34 @@ class PaymentProgress(Answer):
     custom_fields: CustomFields | UnsetType = UNSET
 
 
+class PayeeCheck(Answer):
+    """Whether the bank found the payee's name to be that of the account's holder, beside the payment's status."""
+
+    result: Annotated[
+        PayeeResult,
+        Meta(
+            description="`match`, `close_match`, `no_match`, `not_possible` (which is no bad sign), `pending`, or `not_asked` where no"
+            " check was reported.",
+            examples=["close_match"],
+        ),
+    ]
+    submitted_name: Annotated[str | None, Meta(examples=["Moebel Krueger"])]
+    returned_name: Annotated[
+        str | None,
+        Meta(description="The holder's name, which banks tell for a close match.", examples=["Möbel Krüger GmbH"]),
+    ]
+    source: Annotated[str | None, Meta(examples=["pain.002 B-1"])]
+    checked_at: Timestamp | None
+
+
+class PaymentPayeeCheck(Answer, kw_only=True):
+    """The bank has checked the payee's name. Only webhook endpoints that name this event get it."""
+
+    payment_id: PaymentId
+    payee_check: PayeeCheck
+    custom_fields: CustomFields | UnsetType = UNSET
+
+
 EVENTS: dict[str, type[Answer]] = {
     "refresh_complete": RefreshComplete,
     "connection_error": ConnectionErrorReport,
@@ -168,4 +196,5 @@ EVENTS: dict[str, type[Answer]] = {
     "payment_update": PaymentUpdate,
     "payment_progress": PaymentProgress,
     "consent_expiring": ConsentExpiring,
+    "payment.payee_check": PaymentPayeeCheck,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
+from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from kontobahn.banking.connections.accounts import AccountRow
@@ -162,6 +163,37 @@ def payment_state(status: PaymentStatus) -> Shown:
     return Shown(_(badge), kind, _(sentence))
 
 
+PAYEE_RESULTS: dict[str, tuple[str, Kind, str]] = {
+    "match": (N_("name fits"), "good", N_("The name is that of the account's holder.")),
+    "close_match": (N_("name nearly fits"), "warn", N_("The name differs a little from that of the account's holder.")),
+    "no_match": (
+        N_("name does not fit"),
+        "bad",
+        N_("Somebody else holds the account. Ask the payee before you release it."),
+    ),
+    "not_possible": (
+        N_("could not be checked"),
+        "plain",
+        N_("The bank of the payee gave no answer for this account. That alone is no bad sign."),
+    ),
+    "pending": (N_("being checked"), "plain", N_("The bank of the payee has not answered yet.")),
+}
+
+
+def payee_result(result: str) -> Shown:
+    badge, kind, sentence = PAYEE_RESULTS[result]
+    return Shown(_(badge), kind, _(sentence))
+
+
+def differences(name: str, other: str) -> list[tuple[str, bool]]:
+    """The parts of a name, and whether each is not in the other one."""
+    parts = []
+    for kind, start, end, _start, _end in SequenceMatcher(None, name, other, autojunk=False).get_opcodes():
+        if start < end:
+            parts.append((name[start:end], kind != "equal"))
+    return parts
+
+
 # --- Events
 
 EVENTS = {
@@ -175,6 +207,7 @@ EVENTS = {
     "match_confirmed": N_("A payment was matched"),
     "match_undone": N_("A match was undone"),
     "batch_created": N_("Matches were handed over"),
+    "payment.payee_check": N_("A payee was checked"),
     "webhook_test": N_("Test event"),
 }
 

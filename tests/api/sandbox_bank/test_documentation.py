@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kontobahn.bank_providers.sandbox.rules import BANKS, PEOPLE, PLANS, amount_of
+from kontobahn.bank_providers.sandbox.rules import BANKS, PAYEE_PLANS, PEOPLE, PLANS, amount_of
 from kontobahn.cli.sandbox import app
 from kontobahn.money import amount_text
 
@@ -33,6 +33,10 @@ def test_plans() -> None:
     documented = [(creditor, amount) for creditor, amount, _ in rows("Payments")[1:]]
     names = [name for name in PLANS if name != "usual"]
     assert documented == [(f"Sandbox {name.replace('_', ' ')}", amount_text(amount_of(name))) for name in names]
+
+
+def test_payees() -> None:
+    assert [row[0] for row in rows("Payees")] == [f"Sandbox payee {name.replace('_', ' ')}" for name in PAYEE_PLANS]
 
 
 def test_commands() -> None:

@@ -21,6 +21,7 @@ from kontobahn_client.models.events import (
     MatchConfirmed,
     MatchProposed,
     MatchUndone,
+    PaymentPayeeCheck,
     PaymentProgress,
     PaymentUpdate,
     RefreshComplete,
@@ -39,6 +40,7 @@ EventData = (
     | MatchConfirmed
     | MatchUndone
     | BatchCreated
+    | PaymentPayeeCheck
     | dict[str, Any]
 )
 KINDS: dict[str, Any] = {
@@ -52,6 +54,7 @@ KINDS: dict[str, Any] = {
     "match_confirmed": MatchConfirmed,
     "match_undone": MatchUndone,
     "batch_created": BatchCreated,
+    "payment.payee_check": PaymentPayeeCheck,
 }
 # Four attempts of a rotation would be two; a caller's header must not make us calculate for long.
 _MAX_SIGNATURES = 20

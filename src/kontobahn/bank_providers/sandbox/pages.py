@@ -171,7 +171,7 @@ class SandboxPages:
             "execute_on": f"{date.fromisoformat(row.execute_on):%d.%m.%Y}" if row.execute_on else None,
             "hint": connection.user_name if connection else "",
             "step": _payment_step(row, form.text("user_name") if form else ""), **_WORDS,
-            "error": ERROR_TEXTS.get(row.error_class or "", row.error_message),
+            "error": ERROR_TEXTS.get(row.error_class or "", row.error_message), "payee": payments.payee_of(row),
             "return_url": await self._payment_return(row) if row.return_to and row.step == "done" else None,
         }  # fmt: skip
         return _PAGES.show("pay.html", values, row.return_to, status, _refresh(row.page))

@@ -18,11 +18,12 @@ from kontobahn.bank_providers.sandbox.rules import (
     Person,
     Plan,
     PlanStep,
+    check_payee,
     choose_plan,
     purpose,
 )
 from kontobahn.banking.payments.rules import TRANSITIONS
-from kontobahn.banking.provider import CANCELLED, PaymentOrder, PaymentReport, ProviderRefused, Template
+from kontobahn.banking.provider import CANCELLED, PayeeFinding, PaymentOrder, PaymentReport, ProviderRefused, Template
 from kontobahn.clock import HOUR, SECOND, berlin_date, berlin_datetime, start_of_day
 from kontobahn.db import Table, Tx
 from kontobahn.ids import new_id
@@ -89,7 +90,12 @@ def find_by_any_id(tx: Tx, name: str) -> SandboxPayment | None:
 def report_of(row: SandboxPayment) -> PaymentReport:
     # An unknown status is not guessed at.
     status: Any = row.status if row.status in TRANSITIONS else None
-    return PaymentReport(status, row.raw_status, row.error_class, row.error_message)
+    return PaymentReport(status, row.raw_status, row.error_class, row.error_message, payee=payee_of(row))
+
+
+def payee_of(row: SandboxPayment) -> PayeeFinding | None:
+    """The check of the payee, which the bank makes as soon as the payer has signed in."""
+    return None if row.step == "login" else check_payee(row.creditor_name, is_approved=row.step != "tan")
 
 
 def create(tx: Tx, order: PaymentOrder) -> SandboxPayment:
@@ -138,8 +144,13 @@ def sign_in(tx: Tx, row: SandboxPayment, person: Person) -> SandboxPayment:
 def approve(tx: Tx, row: SandboxPayment) -> SandboxPayment:
     """The TAN was right, or the payer has confirmed in the banking app."""
     store.begin_change(tx)
+    before = payee_of(row)
     row = PAYMENTS.update(tx, row, step="confirm", wrong_entries=0)
-    return _set_status(tx, row, "authorizing", "ACTC") if row.status == "initiated_info_required" else row
+    if row.status == "initiated_info_required":
+        return _set_status(tx, row, "authorizing", "ACTC")
+    if payee_of(row) != before:
+        _report(tx, row)
+    return row
 
 
 def receive_app_answers(tx: Tx, now: int) -> None:
@@ -280,6 +291,7 @@ def _report(tx: Tx, row: SandboxPayment) -> None:
         "raw_status": row.raw_status,
         "error_class": row.error_class,
         "error_message": row.error_message,
+        "payee": payee_of(row),
     }
     for _ in range(2 if plan_of(row).repeats else 1):
         webhooks.queue(tx, row.ref, data)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from datetime import date
 from html import escape
 from typing import Any, Literal, NamedTuple
 
-from kontobahn.banking.provider import Api, Mode, Nature, Template, TransactionStatus
+from kontobahn.banking.provider import Api, Mode, Nature, PayeeFinding, PayeeResult, Template, TransactionStatus
 from kontobahn.clock import DAY, MINUTE, SECOND
 
 # The style of a bank's purpose texts: `EREF+…SVWZ+…` in one piece, text first and then `EREF: …`, or the first one wrapped into
@@ -296,6 +297,47 @@ def choose_plan(creditor_name: str, amount_minor: int, template: Template) -> Pl
     if 0 < position < len(names):
         return PLANS[names[position]]
     return PLANS["at_once" if template == "SEPA_INSTANT" else "usual"]
+
+
+# --- Payees: what the check of the name says, before the payer authorises
+
+
+class PayeePlan(NamedTuple):
+    name: str
+    about: str
+    result: PayeeResult
+    # Put behind the name, or instead of letters in it, in the name that the bank returns.
+    holder: Callable[[str], str] | None = None
+    # Says `pending` until the payer has been approved, and the result afterwards.
+    is_slow: bool = False
+
+
+PAYEE_PLANS = {
+    plan.name: plan
+    for plan in (
+        PayeePlan("exact", "the name is that of the account's holder: match", "match"),
+        PayeePlan("umlaut", "the holder is written with an umlaut: close match", "close_match",
+                  lambda name: re.sub("a", "ä", name, count=1)),
+        PayeePlan("legal_form", "the holder's legal form is missing: close match", "close_match", lambda name: f"{name} GmbH"),
+        PayeePlan("other", "somebody else holds the account: no match", "no_match"),
+        PayeePlan("unknown_iban", "the bank of the payee does not answer for this account: not possible", "not_possible"),
+        PayeePlan("slow", "pending until the TAN or the app has confirmed, then match", "match", is_slow=True),
+    )
+}  # fmt: skip
+# Creditors whose name begins so are checked, by the plan that the rest of the name names.
+PAYEE_WORDS = f"{CREDITOR_WORD} payee "
+
+
+def check_payee(creditor_name: str, *, is_approved: bool) -> PayeeFinding | None:
+    """Returns what the check of a payee says at this moment; None for whoever is not checked."""
+    name = creditor_name.strip()
+    rest = name.lower().removeprefix(PAYEE_WORDS).strip().replace(" ", "_").replace("-", "_")
+    plan = PAYEE_PLANS.get(rest) if name.lower().startswith(PAYEE_WORDS) else None
+    if plan is None:
+        return None
+    if plan.is_slow and not is_approved:
+        return PayeeFinding("pending", name)
+    return PayeeFinding(plan.result, name, plan.holder(name) if plan.holder else None)
 
 
 # --- Bookings: purpose texts with SEPA tags in three styles, and the other party

@@ -23,6 +23,7 @@ from kontobahn.banking.provider import (
     ConnectionFailed,
     ConnectionFinished,
     ConnectionGone,
+    PayeeFinding,
     PaymentReport,
     PaymentReported,
     Report,
@@ -112,7 +113,8 @@ def reports(body: bytes) -> list[Report]:
     if "payment_ref" in data:
         # Choice 27: a status that is not in the table is not guessed at.
         status = data["status"] if data["status"] in TRANSITIONS else None
-        report = PaymentReport(status, data["raw_status"], data["error_class"], data["error_message"])
+        payee = PayeeFinding(*data["payee"]) if data.get("payee") else None
+        report = PaymentReport(status, data["raw_status"], data["error_class"], data["error_message"], payee=payee)
         return [PaymentReported(data["payment_ref"], report)]
     match data["stage"]:
         case "finish":

@@ -18,10 +18,8 @@ from kontobahn.banking.imports import store
 from kontobahn.banking.imports.files import ReadFile, ReadStatement, RenderContext, own_ibans, reference_of
 from kontobahn.banking.imports.rules import Booking, Gap, Plan, Span, Stretch, by_days, compare, gaps, match
 from kontobahn.banking.imports.store import ImportResult
-from kontobahn.banking.payments import order_files
-from kontobahn.banking.payments.rules import STATUS_BY_ISO_CODE
-from kontobahn.banking.payments.store import apply
-from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport
+from kontobahn.banking.payments import status_reports
+from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts
 from kontobahn.banking.transactions.ingest import TransactionIngest, has_unconfirmed
 from kontobahn.banking.transactions.recognition import Delivery
 from kontobahn.banking.transactions.wire import Reported, Transaction
@@ -30,7 +28,6 @@ from kontobahn.errors import BadRequest
 from kontobahn.formats.statements import (
     Closing,
     Opening,
-    ReportedStatus,
     StatementError,
     StatementWarning,
     StatusReport,
@@ -195,33 +192,9 @@ class StatementImporter:
         return self._connections[ref]
 
     def _apply_report(self, report: StatusReport) -> None:
-        """Moves the payments of a status report on as the bank says. Others' payments among them are left out.
-
-        Raises StatementError if it reports on none of this organisation's.
-        """
-        unknown = []
-        # A status of an instruction or an order itself counts more than what is said of the file around it, and comes later.
-        latest: dict[int, ReportedStatus] = {}
-        for item in report.items:
-            found = order_files.reported_on(self._tx, self._organization_id, item)
-            if not found:
-                name = item.end_to_end_id if item.level == "transaction" else report.original_message_id
-                sentence = said("It reports on “{name}”, which is not a payment of this organisation.", name=name)
-                unknown.append(StatementWarning(f"line {item.line}", sentence, "This report was left out."))
-            latest |= dict.fromkeys(found, item)
-        for payment_id, item in latest.items():
-            reason = item.reasons[0] if item.reasons else None
-            reported = PaymentReport(
-                STATUS_BY_ISO_CODE.get(item.status),
-                item.status,
-                reason.code if reason else None,
-                reason.text if reason else None,
-            )
-            apply(self._tx, self._organization_id, payment_id, reported, f"pain.002 {report.message_id}")
-            self._counts["payments"] += 1
-        if len(unknown) == len(report.items):
-            raise StatementError(unknown[0].found, file=report.file, place=unknown[0].place)
-        self._warnings += unknown
+        applied = status_reports.apply_report(self._tx, self._organization_id, report)
+        self._counts["payments"] += applied.payments
+        self._warnings += applied.warnings
 
 
 def _bank_ref(organization_id: str, iban: str) -> str:

@@ -32,6 +32,7 @@ from kontobahn.banking.wire import NumericId
 from kontobahn.clock import DAY, berlin_date, optional_datetime, to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict
+from kontobahn.formats.pain.places import place_reference
 from kontobahn.formats.statements import ReportedStatus
 from kontobahn.money import to_wire
 from kontobahn.sentences import said
@@ -205,6 +206,8 @@ def warnings_of(tx: Tx, context: Context, file: OrderFileRow, rows: Sequence[Pay
 
 
 MESSAGE_PREFIX = "KBF"
+# Written by banks where they do not repeat an id.
+NOT_PROVIDED = "NOTPROVIDED"
 MAX_PAYMENTS = 1000
 # With its values, as the index has them.
 _IS_AWAITING = "status IN ('{}')".format("', '".join(sorted(AWAITING_PAYER)))
@@ -449,14 +452,37 @@ def discard(tx: Tx, file: OrderFileRow) -> OrderFileRow:
 
 def reported_on(tx: Tx, organization_id: str, item: ReportedStatus) -> list[int]:
     """Returns the ids of the payments that an item of a status report is about: one, those of an instruction, or a whole file."""
-    if item.level == "transaction":
-        row = store.by_end_to_end_id(tx, organization_id, item.end_to_end_id) if item.end_to_end_id else None
-        return [] if row is None else [row.id]
+    if item.level != "transaction":
+        return _in_message(tx, organization_id, item, whole=item.level == "group")
+    if item.end_to_end_id in (None, NOT_PROVIDED):
+        return _by_facts(tx, organization_id, item)
+    row = store.by_end_to_end_id(tx, organization_id, item.end_to_end_id or "")
+    return [] if row is None else [row.id]
+
+
+def _by_facts(tx: Tx, organization_id: str, item: ReportedStatus) -> list[int]:
+    """Returns the payment of a file that a line without its id means: the only one with this instruction id, amount and payee."""
+    whole = item.payment_information_id in (None, NOT_PROVIDED)
+    numbers = _in_message(tx, organization_id, item, whole=whole)
+    rows = [store.get(tx, organization_id, number) for number in numbers]
+    if item.instruction_id not in (None, NOT_PROVIDED):
+        placed = [(row, place_reference(row.description, row.reference).instruction_id) for row in rows]
+        rows = [row for row, instruction_id in placed if instruction_id == item.instruction_id]
+    if item.amount is not None:
+        rows = [row for row in rows if row.amount_minor == item.amount.amount_minor]
+    if item.creditor_iban is not None:
+        rows = [row for row in rows if row.creditor_iban == item.creditor_iban]
+    # Of several that look alike none is chosen.
+    return [rows[0].id] if len(rows) == 1 else []
+
+
+def _in_message(tx: Tx, organization_id: str, item: ReportedStatus, *, whole: bool) -> list[int]:
+    """Returns the payments in the file, or in one instruction of it."""
     # A file with one order has the end-to-end id of its payment as message id.
     single = store.by_end_to_end_id(tx, organization_id, item.message_id)
     if single is not None:
         return [single.id]
-    only, params = ("", ()) if item.level == "group" else (" AND p.instruction_id = ?", (item.payment_information_id,))
+    only, params = ("", ()) if whole else (" AND p.instruction_id = ?", (item.payment_information_id,))
     found = tx.all(
         "SELECT p.payment_id FROM banking_order_files f JOIN banking_order_file_payments p"
         " ON p.organization_id = f.organization_id AND p.order_file_id = f.id"

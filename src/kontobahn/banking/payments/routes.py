@@ -169,6 +169,7 @@ def _fields(row: PaymentRow) -> dict[str, Any]:
         "amount": to_wire(row.amount_minor),
         "created_at": to_datetime(row.created_at),
         "updated_at": to_datetime(row.updated_at),
+        "payee_check": store.payee_check(row),
     }
     del fields["custom_fields"]
     if row.custom_fields is not None:

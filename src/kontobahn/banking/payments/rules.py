@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kontobahn.banking.provider import PaymentReport, PaymentStatus
+from kontobahn.banking.provider import PayeeResult, PaymentReport, PaymentStatus
 
 Outcome = Literal["moved", "noted", "repeated", "stale", "contradicts", "not understood"]
 
@@ -42,6 +42,17 @@ STATUS_BY_ISO_CODE: dict[str, PaymentStatus] = {
     "RJCT": "rejected",
     "CANC": "failed",
 }
+
+
+# Choice 46: checks of payees are reported with codes of their own, which are no status of the payment.
+PAYEE_RESULT_BY_CODE: dict[str, PayeeResult] = {
+    "RCVC": "match",
+    "RVMC": "close_match",
+    "RVNM": "no_match",
+    "RVNA": "not_possible",
+}
+# Until the bank has begun, a check may still matter.
+CHECKS_COUNT: frozenset[PaymentStatus] = AWAITING_PAYER | {"authorized"}
 
 
 def outcome_of(report: PaymentReport, status: PaymentStatus, raw_status: str | None) -> Outcome:

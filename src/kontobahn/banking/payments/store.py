@@ -16,11 +16,13 @@ from kontobahn import credits, log
 from kontobahn.access import audit, organizations
 from kontobahn.access.principal import Principal, ask_in_scope, in_scope
 from kontobahn.banking.connections.accounts import AccountRow
-from kontobahn.banking.payments.rules import AWAITING_PAYER, FINAL, outcome_of
+from kontobahn.banking.payments.rules import AWAITING_PAYER, CHECKS_COUNT, FINAL, outcome_of
 from kontobahn.banking.payments.wire import EVERYTHING, OrderWarning, PaymentEvent, PaymentsQuery
 from kontobahn.banking.provider import (
     CANCELLED,
     OrderFile,
+    PayeeFinding,
+    PayeeResult,
     PaymentOrder,
     PaymentReport,
     PaymentStart,
@@ -28,10 +30,10 @@ from kontobahn.banking.provider import (
     Template,
 )
 from kontobahn.banking.search import LOOKED_THROUGH, Word, fits
-from kontobahn.banking.wire import EVENTS
-from kontobahn.clock import HOUR, MINUTE, end_of_day, start_of_day, to_datetime
+from kontobahn.banking.wire import EVENTS, PayeeCheck, PaymentPayeeCheck
+from kontobahn.clock import HOUR, MINUTE, end_of_day, optional_datetime, start_of_day, to_datetime
 from kontobahn.db import Rounds, Table, Tx, short_read
-from kontobahn.errors import NotFound
+from kontobahn.errors import Conflict, NotFound
 from kontobahn.money import amount_text
 from kontobahn.sentences import said
 from kontobahn.webhooks.outbox import emit
@@ -81,6 +83,12 @@ class PaymentRow(NamedTuple):
     unsent: int = 0
     # The last time its order was issued as a file by itself, if not the first time.
     order_issued_at: int | None = None
+    # The last check of the payee that was reported; None if none was.
+    payee_result: PayeeResult | None = None
+    payee_submitted_name: str | None = None
+    payee_returned_name: str | None = None
+    payee_source: str | None = None
+    payee_checked_at: int | None = None
 
 
 PAYMENTS = Table("banking_payments", PaymentRow)
@@ -160,6 +168,8 @@ def listing(tx: Tx, principal: Principal, query: PaymentsQuery) -> list[PaymentR
         only("created_at < ?", end_of_day(query.to_date))
     if query.from_id is not None:
         only("id > ?", int(query.from_id))
+    if query.payee_check is not None:
+        only("COALESCE(payee_result, 'not_asked') = ?", query.payee_check)
     order = "id" if query.sort == "id" else "created_at DESC, id DESC"
     limit = " LIMIT ?" if query.limit else ""
     if query.limit:
@@ -261,6 +271,7 @@ def order_warnings(file: OrderFile, rows: Sequence[PaymentRow], today: date) -> 
 END_TO_END_PREFIX = "KB"
 # The source of a report that we asked for ourselves.
 POLL = "asked"
+PAYEE_EVENT = "payment.payee_check"
 # A payment is polled this long after its last change: soon at first, then less and less often.
 POLL_AFTER = (MINUTE, 2 * MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR)
 _AUDIT_ACTOR = audit.Actor("bank")
@@ -270,6 +281,10 @@ def apply(tx: Tx, organization_id: str, payment_id: int, report: PaymentReport, 
     """Applies a report: moves the payment, or records why not. Returns the payment as it is afterwards."""
     lock(tx, organization_id, payment_id)
     row = get(tx, organization_id, payment_id)
+    if report.payee is not None:
+        row = _note_payee(tx, row, report.payee, source)
+        if report.status is None and report.raw_status is None:
+            return row
     outcome = outcome_of(report, row.status, row.raw_provider_status)
     if outcome == "moved":
         row = _move(tx, row, report)
@@ -292,6 +307,52 @@ def apply(tx: Tx, organization_id: str, payment_id: int, report: PaymentReport, 
     if outcome == "moved" and row.status == "executed" and _has_booked_debit(tx, row):
         return apply(tx, organization_id, payment_id, PaymentReport("settled", row.raw_provider_status), "booked debit")
     return row
+
+
+def _note_payee(tx: Tx, row: PaymentRow, finding: PayeeFinding, source: str) -> PaymentRow:
+    """Notes a check of the payee beside the status, which it never changes. Once the bank has begun, it comes too late."""
+    submitted = finding.submitted_name or row.creditor_name
+    known = (row.payee_result, row.payee_submitted_name, row.payee_returned_name)
+    if row.status not in CHECKS_COUNT or known == (finding.result, submitted, finding.returned_name):
+        return row
+    row = PAYMENTS.update(
+        tx, row, payee_result=finding.result, payee_submitted_name=submitted, payee_returned_name=finding.returned_name,
+        payee_source=source, payee_checked_at=tx.now, updated_at=tx.now,
+    )  # fmt: skip
+    checked = PaymentPayeeCheck(payment_id=str(row.id), payee_check=payee_check(row))
+    if row.custom_fields is not None:
+        checked.custom_fields = msgspec.Raw(row.custom_fields.encode())  # type: ignore[assignment]
+    emit(tx, row.organization_id, PAYEE_EVENT, f"payment:{row.id}", checked)
+    return row
+
+
+def payee_check(row: PaymentRow) -> PayeeCheck:
+    return PayeeCheck(
+        result=row.payee_result or "not_asked", submitted_name=row.payee_submitted_name,
+        returned_name=row.payee_returned_name, source=row.payee_source,
+        checked_at=optional_datetime(row.payee_checked_at),
+    )  # fmt: skip
+
+
+def take_payee_name(tx: Tx, row: PaymentRow, actor: audit.Actor) -> None:
+    """Keeps the name that the bank returned as that of the account's holder, for payments to come. Raises Conflict without one."""
+    if row.payee_result != "close_match" or row.payee_returned_name is None:
+        raise Conflict("The bank has not returned another name of this payee.")
+    tx.run(
+        "INSERT INTO banking_payees (organization_id, iban, name, taken_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (organization_id, iban) DO UPDATE SET name = excluded.name, taken_at = excluded.taken_at",
+        row.organization_id, row.creditor_iban, row.payee_returned_name, tx.now,
+    )  # fmt: skip
+    audit.record(
+        tx, row.organization_id, actor, "payment.take_payee_name", str(row.id),
+        iban=row.creditor_iban, old=row.creditor_name, new=row.payee_returned_name,
+    )  # fmt: skip
+
+
+def payee_name(tx: Tx, organization_id: str, iban: str) -> str | None:
+    """Returns the name of an account's holder that a bank has told and somebody has taken over."""
+    row = tx.one("SELECT name FROM banking_payees WHERE organization_id = ? AND iban = ?", organization_id, iban)
+    return None if row is None else str(row[0])
 
 
 def apply_start(tx: Tx, row: PaymentRow, start: PaymentStart, source: str) -> PaymentRow:

@@ -11,8 +11,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kontobahn.api.numbers import or_text
 from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid, form
-from kontobahn.banking.provider import Api, PaymentStatus, Template
-from kontobahn.banking.wire import ConnectionId, CustomerAddress, FromId, NumericId
+from kontobahn.banking.provider import Api, PayeeResult, PaymentStatus, Template
+from kontobahn.banking.wire import ConnectionId, CustomerAddress, FromId, NumericId, PayeeCheck
 from kontobahn.formats.pain import sepa
 
 # The value of a filter that selects everything, like leaving it out.
@@ -46,6 +46,9 @@ class PaymentsQuery(ListQuery):
         Literal["date", "id"], Meta(description="`date`: newest first. `id`: by id, for a running sync with `from_id`.")
     ] = "date"
     from_id: FromId | None = None
+    payee_check: (
+        Annotated[PayeeResult, Meta(description="Only payments whose payee was checked with this result.")] | None
+    ) = None
     limit: Annotated[
         str,
         form(
@@ -124,6 +127,7 @@ class Payment(Answer):
     reference: str | None
     created_at: Timestamp
     updated_at: Timestamp
+    payee_check: PayeeCheck
     custom_fields: dict[str, Any] | UnsetType = UNSET
 
 

@@ -63,6 +63,7 @@ ACTIONS = {
     "password_reset.create": N_("Link for a new password created"),
     "password_reset.use": N_("New password set by link"),
     "payment.cancel": N_("Payment cancelled"),
+    "payment.take_payee_name": N_("Name of a payee taken over from the bank"),
     "payment.contradiction": N_("Bank contradicts itself about a payment"),
     "reconciliation.batch": N_("Matches handed over"),
     "reconciliation.forget": N_("Learned payer forgotten"),

@@ -127,6 +127,8 @@ async def pay_items(visit: Visit) -> Response:
     notice = _("There is a payment already that names %(documents)s. Please check that it is not paid twice.",
                documents=", ".join(before)) if before else ""  # fmt: skip
     if len(payees) == 1:
+        name = await visit.read(store.payee_name, visit.organization_id, payees[0].iban)
+        payees = [payees[0]._replace(name=name or payees[0].name)]
         return visit.redirect(f"{payments.PATH}/new?{urlencode(_fields(payees[0]))}", notice, "bad")
     sources = await visit.read(
         accounts.listing, visit.principal, AccountsQuery(payments_supported=True, organization_id=visit.organization_id)
@@ -165,9 +167,9 @@ async def make_payments(visit: Visit) -> Response:
             for place, payee in enumerate(payees):
                 # Sent again, none is made twice.
                 visit.form.values[once.FIELD] = [f"{key}-{place}"]
-                await once.ask_once(
-                    visit, routes.create_payment, query=PaymentApiQuery(), body=_body(visit, wanted, payee)
-                )
+                name = await visit.read(store.payee_name, visit.organization_id, payee.iban)
+                body = _body(visit, wanted, payee._replace(name=name or payee.name))
+                await once.ask_once(visit, routes.create_payment, query=PaymentApiQuery(), body=body)
             text = ngettext("One payment was created. Authorise it now.",
                             "%(num)s payments were created. Authorise them now.", len(payees))  # fmt: skip
             return visit.redirect(payments.PATH, text)

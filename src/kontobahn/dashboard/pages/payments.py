@@ -85,6 +85,16 @@ class Facts(NamedTuple):
     history: list[PaymentEvent]
     # Open orders of its kind from the same account, with itself, that may go into a file.
     bundle: int
+    # The name of the payee that a bank has told and somebody has taken over.
+    known_name: str | None
+
+
+class PayeeWords(NamedTuple):
+    """A check of the payee, with the parts of both names and whether they differ."""
+
+    state: bank_words.Shown
+    submitted: list[tuple[str, bool]]
+    returned: list[tuple[str, bool]]
 
 
 @page("/payments", poll=5, help="payments")
@@ -267,11 +277,25 @@ async def payment(visit: Visit, id: str) -> Response:
         bundle=facts.bundle if is_file and visit.may("member") else 0,
         is_final=row.status in FINAL,
         may_cancel=row.status in CANCELLABLE,
+        payee=_payee_words(row),
+        may_take_name=row.payee_result == "close_match" and row.payee_returned_name not in (None, facts.known_name)
+        and visit.may("member"),
         again={
-            "account_id": row.account_id, "creditor_name": row.creditor_name, "creditor_iban": row.creditor_iban,
+            "account_id": row.account_id, "creditor_name": facts.known_name or row.creditor_name, "creditor_iban": row.creditor_iban,
             "amount": figures.plain_amount(row.amount_minor), "description": row.description,
         },
     )  # fmt: skip
+
+
+def _payee_words(row: PaymentRow) -> PayeeWords | None:
+    if row.payee_result is None:
+        return None
+    submitted, returned = row.payee_submitted_name or row.creditor_name, row.payee_returned_name
+    return PayeeWords(
+        bank_words.payee_result(row.payee_result),
+        bank_words.differences(submitted, returned or submitted),
+        bank_words.differences(returned, submitted) if returned else [],
+    )
 
 
 def _facts(tx: Tx, principal: Principal, payment_id: str) -> Facts:
@@ -279,7 +303,8 @@ def _facts(tx: Tx, principal: Principal, payment_id: str) -> Facts:
     account = accounts.look_up(tx, row.organization_id, row.account_id)
     free = order_files.free_of_account(tx, account, row.template_identifier) if account is not None else []
     bundle = len(free) if any(one.id == row.id for one in free) else 0
-    return Facts(row, account, store.history(tx, principal, payment_id), bundle)
+    known_name = store.payee_name(tx, row.organization_id, row.creditor_iban)
+    return Facts(row, account, store.history(tx, principal, payment_id), bundle, known_name)
 
 
 def _reason(error_class: str | None, message: str | None, code: str | None) -> str:
@@ -325,6 +350,20 @@ async def take_order(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         file = await visit.ask(routes.get_payment_order, id=numeric(id))
         return visit.download(file.content, file.media_type, file.file_name)
+    return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
+
+
+@action("/payments/{id}/payee-name", role="member")
+async def take_payee_name(visit: Visit, id: str) -> Response:
+    """Takes the name that the bank returned into the payee's data."""
+
+    def unit(tx: Tx) -> None:
+        row = store.find(tx, visit.principal, numeric(id))
+        store.take_payee_name(tx, row, visit.actor)
+
+    with visit.form.refusals():
+        await visit.write(unit)
+        return visit.redirect(f"{PATH}/{id}", _("The name was taken over. Payments to this account will carry it."))
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 

@@ -307,6 +307,13 @@ CREATE TABLE banking_payments (
   unsent SMALLINT NOT NULL DEFAULT 0 CHECK (unsent = 0 OR unsent = 1),
   -- The last time the order was issued as a file by itself, if that was later than the first: its day had passed.
   order_issued_at BIGINT,
+  -- The last check of the payee that was reported; null if none was.
+  payee_result TEXT CHECK (payee_result = 'match' OR payee_result = 'close_match' OR payee_result = 'no_match'
+    OR payee_result = 'not_possible' OR payee_result = 'pending'),
+  payee_submitted_name TEXT,
+  payee_returned_name TEXT,
+  payee_source TEXT,
+  payee_checked_at BIGINT,
   PRIMARY KEY (organization_id, id)
 );
 CREATE UNIQUE INDEX banking_payments_by_end_to_end ON banking_payments (organization_id, end_to_end_id);
@@ -333,6 +340,15 @@ CREATE TABLE banking_payment_reports (
   outcome TEXT NOT NULL,
   at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, payment_id, position)
+);
+
+-- The names of account holders that a bank has told and somebody has taken over.
+CREATE TABLE banking_payees (
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  iban TEXT NOT NULL,
+  name TEXT NOT NULL,
+  taken_at BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, iban)
 );
 
 -- Files that hold several orders from one account.

@@ -14,6 +14,11 @@ from kontobahn.sentences import said
 
 FIRST_VERSION = 3
 Level = Literal["group", "payment", "transaction"]
+# Checks of payees: match, close match, no match, not possible; and of several, with different results.
+PAYEE_CODES = ("RCVC", "RVMC", "RVNM", "RVNA")
+MIXED = "RVCM"
+MAX_LINE = 105
+MAX_COUNT_DIGITS = 15
 
 
 def read_pain002(source: Source, root: Root) -> StatusReport:
@@ -32,6 +37,11 @@ def read_pain002(source: Source, root: Root) -> StatusReport:
     if document is None:
         raise StatementError("The file is not a status report (Document).", file=source.name)
     return _Report(source.name, root).read(document)
+
+
+def _counted(counts: tuple[tuple[str, int], ...]) -> str | None:
+    """The status of a level that has none of its own, if it counts checks of payees: that of checks with different results."""
+    return MIXED if any(status in PAYEE_CODES for status, _ in counts) else None
 
 
 class _Report:
@@ -58,11 +68,11 @@ class _Report:
         )
 
     def _items(self, body: etree._Element, group: etree._Element, message: str) -> Iterator[ReportedStatus]:
-        if status := self._text(group, "GrpSts"):
+        if status := self._text(group, "GrpSts") or _counted(self._counts(group)):
             yield self._item("group", status, group, message, None)
         for payment in body.findall(f"{self._space}OrgnlPmtInfAndSts"):
             payment_id = self._text(payment, "OrgnlPmtInfId")
-            if status := self._text(payment, "PmtInfSts"):
+            if status := self._text(payment, "PmtInfSts") or _counted(self._counts(payment)):
                 yield self._item("payment", status, payment, message, payment_id)
             for transaction in payment.findall(f"{self._space}TxInfAndSts"):
                 # A transaction without a status of its own has that of its instruction or its file.
@@ -90,13 +100,25 @@ class _Report:
             self._text(element, "AccptncDtTm"),
             self._amount(element),
             element.sourceline or 0,
+            self._text(element, "OrgnlTxRef/Cdtr/Pty/Nm") or self._text(element, "OrgnlTxRef/Cdtr/Nm"),
+            self._text(element, "OrgnlTxRef/CdtrAcct/Id/IBAN"),
+            self._counts(element),
         )
 
+    def _counts(self, element: etree._Element) -> tuple[tuple[str, int], ...]:
+        found = []
+        for counted in element.findall(f"{self._space}NbOfTxsPerSts"):
+            status, number = self._text(counted, "DtldSts"), self._text(counted, "DtldNbOfTxs")
+            if status and number and number.isdecimal() and len(number) <= MAX_COUNT_DIGITS:
+                found.append((status, int(number)))
+        return tuple(found)
+
     def _reason(self, element: etree._Element) -> Reason:
-        texts = [(line.text or "").strip() for line in element.findall(f"{self._space}AddtlInf")]
-        return Reason(
-            self._text(element, "Rsn/Cd") or self._text(element, "Rsn/Prtry"), " ".join(texts).strip() or None
-        )
+        text = ""
+        for line in element.findall(f"{self._space}AddtlInf"):
+            # A full line ends where the space ends, maybe within a word.
+            text += ("" if len(text) % MAX_LINE == 0 else " ") + (line.text or "").strip()
+        return Reason(self._text(element, "Rsn/Cd") or self._text(element, "Rsn/Prtry"), text.strip() or None)
 
     def _amount(self, element: etree._Element) -> Amount | None:
         amount = self._find(element, "OrgnlTxRef/Amt/InstdAmt")

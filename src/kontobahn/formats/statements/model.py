@@ -166,6 +166,11 @@ class ReportedStatus(NamedTuple):
     accepted_at: str | None = None
     amount: Amount | None = None
     line: int = 0
+    # The payee as we named them, and the payee's account.
+    creditor_name: str | None = None
+    creditor_iban: str | None = None
+    # How many transactions have which status, where the bank lists not all of them.
+    counts: tuple[tuple[str, int], ...] = ()
 
 
 class StatusReport(NamedTuple):

@@ -165,6 +165,7 @@ class BankingCalls:
         to_date: date | None = None,
         sort: Literal["date", "id"] | None = None,
         from_id: str | None = None,
+        payee_check: Literal["close_match", "match", "no_match", "not_asked", "not_possible", "pending"] | None = None,
         limit: int | None = None,
         organization_id: str | None = None,
     ) -> Page[Payment]:

@@ -100,6 +100,7 @@ class EventCalls:
             "match_confirmed",
             "match_proposed",
             "match_undone",
+            "payment.payee_check",
             "payment_progress",
             "payment_update",
             "refresh_complete",

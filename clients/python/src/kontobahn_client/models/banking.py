@@ -238,6 +238,16 @@ class StatementImportReport(Answer, kw_only=True):
     warnings: list[ImportWarning]
 
 
+class PayeeCheck(Answer, kw_only=True):
+    """Whether the bank found the payee's name to be that of the account's holder, beside the payment's status."""
+
+    result: str
+    submitted_name: str | None = None
+    returned_name: str | None = None
+    source: str | None = None
+    checked_at: datetime | None = None
+
+
 class Payment(Answer, kw_only=True):
     id: str
     organization_id: str
@@ -258,6 +268,7 @@ class Payment(Answer, kw_only=True):
     reference: str | None = None
     created_at: datetime
     updated_at: datetime
+    payee_check: PayeeCheck
     custom_fields: dict[str, Any] | None = None
 
 

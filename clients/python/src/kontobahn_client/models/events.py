@@ -6,6 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
+from kontobahn_client.models.banking import PayeeCheck
 from kontobahn_client.models.common import Answer, Body
 
 
@@ -25,6 +26,7 @@ class NewWebhookEndpoint(Body, kw_only=True):
                 "match_confirmed",
                 "match_proposed",
                 "match_undone",
+                "payment.payee_check",
                 "payment_progress",
                 "payment_update",
                 "refresh_complete",
@@ -171,6 +173,14 @@ class PaymentProgress(Answer, kw_only=True):
 
     payment_id: str
     status: str
+    custom_fields: dict[str, Any] | None = None
+
+
+class PaymentPayeeCheck(Answer, kw_only=True):
+    """The bank has checked the payee's name. Only webhook endpoints that name this event get it."""
+
+    payment_id: str
+    payee_check: PayeeCheck
     custom_fields: dict[str, Any] | None = None
 
 
