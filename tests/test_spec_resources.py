@@ -102,6 +102,8 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Order file": _BY_NAME["PaymentOrderFile"],
     "Order warning": _BY_NAME["OrderWarning"],
     "Payee check": _BY_NAME["PayeeCheck"],
+    "Release": _BY_NAME["Release"],
+    "Payment limit": _BY_NAME["PaymentLimit"],
     "Mobility customer": _BY_NAME["MobilityCustomer"],
     "Mobility customer, as sent": _BY_NAME["NewCustomer"],
     "Mobility customer with tickets": _BY_NAME["MobilityCustomerWithTickets"],

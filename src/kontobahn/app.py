@@ -45,7 +45,7 @@ from kontobahn.banking.connect import routes as connect_routes
 from kontobahn.banking.connections import accounts, flows
 from kontobahn.banking.connections import routes as connection_routes
 from kontobahn.banking.imports import routes as import_routes
-from kontobahn.banking.payments import order_files
+from kontobahn.banking.payments import order_files, releases
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import Banking, BankProvider
@@ -107,7 +107,16 @@ def all_endpoints() -> list[Endpoint]:
         *(auth_sessions, auth_invitations, auth_users, auth_passwords, auth_client_access),
         *(duo, rewe_read, rewe),
         *(connect_banks, connection_routes, connect_routes, refresh, accounts, transaction_routes, import_routes),
-        *(payment_routes, order_files, provider_webhooks, webhook_url, webhook_endpoints, event_log, resend_failed),
+        *(
+            payment_routes,
+            order_files,
+            releases,
+            provider_webhooks,
+            webhook_url,
+            webhook_endpoints,
+            event_log,
+            resend_failed,
+        ),
         *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
         *(
             reconciled_accounts,

@@ -251,7 +251,7 @@ class OrderFile(NamedTuple):
 
 
 class PayeeFinding(NamedTuple):
-    """What a bank says of the payee before the payer authorises: whether the name is that of the account's holder."""
+    """A bank's word on the payee before the payer authorises: whether the name is that of the account's holder."""
 
     result: PayeeResult
     # As the bank was given it; None if it does not repeat it.

@@ -162,7 +162,7 @@ class PaymentProgress(Answer):
 
 
 class PayeeCheck(Answer):
-    """Whether the bank found the payee's name to be that of the account's holder, beside the payment's status."""
+    """The bank's check of the payee's name against that of the account's holder, beside the payment's status."""
 
     result: Annotated[
         PayeeResult,

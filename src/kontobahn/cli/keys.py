@@ -79,7 +79,7 @@ def create(
     role = checked_role(role, ROLES)
     name, expires_at = checked("--name", name, Name), parse_expiry(expires, SystemClock().now())
     scopes = parse_scopes(scope, field="--scope") if scope else None
-    limits = Limits(_euros("--payment-limit", payment_limit), _euros("--daily-limit", daily_limit))
+    limits = Limits(euros("--payment-limit", payment_limit), euros("--daily-limit", daily_limit))
     with installation(data) as here:
         owner = here.organization(organization)
         new = here.db.write_now(
@@ -148,7 +148,7 @@ def revoke(key_id: KeyArgument, data: DataOption = None, as_json: JsonOption = F
     say({"key_id": key.id, "revoked_at": moment(key.revoked_at)}, f"“{key.name}” is revoked.", as_json=as_json)
 
 
-def _euros(option: str, text: str | None) -> int | None:
+def euros(option: str, text: str | None) -> int | None:
     """Cents of `500`, `500.00` or `500,00`. Nothing else: `1.000` may be one or a thousand."""
     if text is None:
         return None

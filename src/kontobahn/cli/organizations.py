@@ -9,10 +9,13 @@ import typer
 
 from kontobahn.access import audit, organizations
 from kontobahn.api.wire import Name
+from kontobahn.banking.payments import releases
 from kontobahn.cli import removal
 from kontobahn.cli.common import DataOption, checked, installation, moment, say_table
+from kontobahn.cli.keys import euros
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.errors import SetupError
+from kontobahn.money import amount_text
 
 app = typer.Typer(no_args_is_help=True)
 OrganizationArgument = Annotated[
@@ -67,6 +70,37 @@ def rename(
     say(
         {"organization_id": old.id, "name": name, "old_name": old.name},
         f"“{old.name}” is now called “{name}”.",
+        as_json=as_json,
+    )
+
+
+@app.command("payment-limit")
+def payment_limit(
+    organization: OrganizationArgument,
+    limit: Annotated[
+        str | None, typer.Option("--limit", metavar="EUR", help="Payments above it need a release: 5000.00")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="No payment needs a release.")] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the amount above which a payment needs a second person's release, or set or remove it.
+
+    Example: kontobahn organizations payment-limit "Muster GmbH" --limit 5000.00
+    """
+    if limit is not None and remove:
+        raise typer.BadParameter("--limit and --remove exclude each other.")
+    wanted = euros("--limit", limit)
+    with installation(data) as here:
+        found = here.organization(organization)
+        if limit is not None or remove:
+            here.db.write_now(releases.set_limit, found.id, wanted, audit.COMMAND_LINE)
+        cents = here.db.read_now(releases.limit_of, found.id)
+    say(
+        {"organization_id": found.id, "payment_limit": None if cents is None else amount_text(cents)},
+        f"Payments of “{found.name}” need no release."
+        if cents is None
+        else f"Payments of “{found.name}” above {amount_text(cents)} EUR need a second person's release.",
         as_json=as_json,
     )
 

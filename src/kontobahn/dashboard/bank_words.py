@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.provider import FILES, PaymentStatus
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.clock import DAY
@@ -161,6 +162,17 @@ PAYMENT_STATES: dict[PaymentStatus, tuple[str, Kind, str]] = {
 def payment_state(status: PaymentStatus) -> Shown:
     badge, kind, sentence = PAYMENT_STATES[status]
     return Shown(_(badge), kind, _(sentence))
+
+
+def shown_payment(row: PaymentRow) -> Shown:
+    """The state of a payment: that of its status, unless it waits for a second person."""
+    if row.waits_for_release:
+        return Shown(
+            _("waits for release"),
+            "warn",
+            _("Another person must release it. Until then it goes to no bank and into no file."),
+        )
+    return payment_state(row.status)
 
 
 PAYEE_RESULTS: dict[str, tuple[str, Kind, str]] = {

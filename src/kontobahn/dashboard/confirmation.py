@@ -10,8 +10,10 @@ from kontobahn.access import factors, identities, sessions, users
 from kontobahn.access.factors import Kind
 from kontobahn.access.users import User
 from kontobahn.dashboard import passkeys, provider_sign_in, refusals, sign_in
+from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.provider_sign_in import Way
 from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import _
 from kontobahn.db import Tx
 from kontobahn.errors import Refusal, Unauthorized, Unavailable
 
@@ -21,16 +23,21 @@ PASSWORD, CODE, TICKET, ANSWER, PROVIDER = "_password", "_code", "_ticket", "_an
 EMAIL = "_email"
 
 
-async def ask_again(visit: Visit) -> Response | None:
-    """Returns the page that asks, unless the person has just shown it."""
+async def ask_again(visit: Visit, *, factor: bool = False) -> Response | None:
+    """Returns the page that asks, unless the person has just shown it; with `factor` a second factor, for this very step."""
     assert visit.person is not None
     visit.form.values.pop(EMAIL, None)
     sent = {
         name: (visit.form.values.pop(name, None) or [""])[-1] for name in (PASSWORD, CODE, TICKET, ANSWER, PROVIDER)
     }
-    if visit.now - visit.person.session.confirmed_at <= sessions.CONFIRMED:
-        return None
     user, problem = visit.person.user, ""
+    if factor:
+        sent[PASSWORD] = sent[PROVIDER] = ""
+        if not await visit.read(factors.of_user, user.organization_id, user.id):
+            text = _("This step needs a second factor. Add one, and then try again.")
+            return visit.redirect(f"{ROOT}/profile/second-factor", text, "bad")
+    elif visit.now - visit.person.session.confirmed_at <= sessions.CONFIRMED:
+        return None
     query = str(visit.exchange.scope.get("query_string", b""), "latin-1")
     address = f"{visit.path}?{query}" if query else visit.path
     if sent[PROVIDER]:
@@ -51,17 +58,20 @@ async def ask_again(visit: Visit) -> Response | None:
             return None
         except Refusal as error:
             problem = refusals.refusal(str(error))
-    return await ask(visit, address, visit.form.values, problem)
+    return await ask(visit, address, visit.form.values, problem, factor=factor)
 
 
-async def ask(visit: Visit, path: str, kept: Mapping[str, list[str]], problem: str = "") -> Response:
+async def ask(
+    visit: Visit, path: str, kept: Mapping[str, list[str]], problem: str = "", *, factor: bool = False
+) -> Response:
     """The page that asks, and sends the form on to its address."""
     assert visit.person is not None
     user, issuer = visit.person.user, provider_sign_in.issuer(visit)
     known, has_password, has_account = await visit.read(_ways, user, issuer)
     return visit.show(
-        "confirm.html", 422 if problem else 200, problem=problem, known=known, kept=kept, path=path,
-        has_password=has_password, provider=provider_sign_in.name(visit) if has_account else "",
+        "confirm.html", 422 if problem else 200, problem=problem, known=known, kept=kept, path=path, factor=factor,
+        has_password=has_password and not factor,
+        provider=provider_sign_in.name(visit) if has_account and not factor else "",
         fields={
             "password": PASSWORD, "code": CODE, "ticket": TICKET, "answer": ANSWER, "provider": PROVIDER, "email": EMAIL
         },

@@ -33,6 +33,8 @@ class Page(NamedTuple):
     own: bool = False
     # The person must have confirmed who they are within the last ten minutes.
     confirm: bool = False
+    # The person must show a second factor for this very step.
+    factor: bool = False
     # Seconds between two looks at whether the page has changed; 0 for never.
     poll: int = 0
     takes_file: bool = False
@@ -55,6 +57,7 @@ class Options(TypedDict, total=False):
     role: Role
     own: bool
     confirm: bool
+    factor: bool
     poll: int
     takes_file: bool
     body_bytes: int
@@ -79,7 +82,7 @@ def _declare(method: Literal["GET", "POST"], path: str, handler: Handler, option
         raise TypeError(f"{method} {path}: the handler takes {takes}, the path names {_PARAMETER.findall(path)}")
     options.setdefault("role", "read_only" if method == "GET" else "bookkeeping")
     found = Page(method, (ROOT + path).rstrip("/"), handler, **options)
-    if found.confirm and (method == "GET" or found.takes_file):
+    if (found.confirm or found.factor) and (method == "GET" or found.takes_file):
         raise TypeError(f"{method} {path}: only a form without a file can ask for a confirmation")
     return found
 

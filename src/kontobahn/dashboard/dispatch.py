@@ -184,8 +184,8 @@ class Dashboard:
                 return visit.redirect(SECOND_FACTOR)
         if page.method == "POST" and not page.takes_file:
             visit.form = await _read_form(visit, request)
-        if page.confirm:
-            asked = await confirmation.ask_again(visit)
+        if page.confirm or page.factor:
+            asked = await confirmation.ask_again(visit, factor=page.factor)
             if asked is not None:
                 return asked
         try:

@@ -24,7 +24,7 @@ from kontobahn.reconciliation import store as matching
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
-Kind = Literal["banks", "files", "money", "events", "summary"]
+Kind = Literal["banks", "files", "money", "events", "releases", "summary"]
 PATH = f"{ROOT}/notices"
 # Money may wait for so long before anybody is told.
 DAYS_UNMATCHED = 7
@@ -48,6 +48,7 @@ CHOICES = (
     Choice("files", N_("A file was refused"), "bookkeeping"),
     Choice("money", N_("Money has been unmatched for a week"), "bookkeeping"),
     Choice("events", N_("Events cannot be delivered"), "admin"),
+    Choice("releases", N_("A payment waits for your release"), "member"),
     Choice("summary", N_("Every Monday: all that waits"), "read_only", by_default=False),
 )
 _KIND_OF: dict[todo.Kind, Kind] = {
@@ -58,6 +59,7 @@ _KIND_OF: dict[todo.Kind, Kind] = {
     "refused_file": "files",
     "receiver_stopped": "events",
     "failed_events": "events",
+    "release": "releases",
 }
 
 
@@ -125,7 +127,7 @@ def _has_news(tx: Tx, organization_id: str) -> bool:
     for reader in readers:
         wanted, told = _wanted(tx, reader), _told(tx, organization_id, reader.user.id)
         if told - standing.keys() or any(
-            fact not in told for fact, (kind, _item) in standing.items() if kind in wanted
+            fact not in told for fact, (kind, item) in standing.items() if kind in wanted and _is_for(reader, item)
         ):
             return True
     return False
@@ -140,16 +142,21 @@ def _tell(tx: Tx, vault: Vault, settings: Settings, organization_id: str) -> Non
         new = [
             (kind, item)
             for fact, (kind, item) in standing.items()
-            if kind in wanted and _is_told_now(tx, organization_id, reader.user.id, fact)
+            if kind in wanted and _is_for(reader, item) and _is_told_now(tx, organization_id, reader.user.id, fact)
         ]
         if not new:
             continue
         if any(kind == "summary" for kind, _item in new):
-            subject, items = N_("%(organization)s: what waits this week"), everything
+            subject = N_("%(organization)s: what waits this week")
+            items = [item for item in everything if _is_for(reader, item)]
         else:
             subject, items = N_("%(organization)s: something waits for you"), [item for _kind, item in new if item]
         name = organizations.get(tx, organization_id).name
         outbox.put(tx, vault, organization_id, _mail(tx, vault, settings, reader.user, name, subject, items))
+
+
+def _is_for(reader: Reader, item: Todo | None) -> bool:
+    return item is None or todo.is_for(item, reader.user.id, reader.role)
 
 
 def _standing(tx: Tx, organization_id: str) -> dict[str, tuple[Kind, Todo | None]]:

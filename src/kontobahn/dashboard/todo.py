@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from kontobahn.access.principal import ROLES, Role
 from kontobahn.banking.imports import store as imports
+from kontobahn.banking.payments import releases
 from kontobahn.clock import DAY, berlin_date
 from kontobahn.dashboard import attention, figures
 from kontobahn.dashboard.declare import ROOT
@@ -21,11 +23,11 @@ DAYS = 14
 MAX_FILES = 50
 Kind = Literal[
     "bank_reconnect", "bank_off", "consent_ends", "ledger_reconnect", "receiver_stopped", "unmatched", "failed_events",
-    "refused_file", "handover",
+    "refused_file", "handover", "release",
 ]  # fmt: skip
 # The most urgent first.
 _ORDER: tuple[Kind, ...] = (
-    "bank_reconnect", "bank_off", "ledger_reconnect", "consent_ends", "refused_file", "unmatched", "handover",
+    "release", "bank_reconnect", "bank_off", "ledger_reconnect", "consent_ends", "refused_file", "unmatched", "handover",
     "failed_events", "receiver_stopped",
 )  # fmt: skip
 
@@ -40,6 +42,8 @@ class Todo(NamedTuple):
     came: int = 0
     went: int = 0
     at: int | None = None
+    # Of a payment to release: who made it, and may therefore not.
+    maker: str | None = None
 
 
 class Said(NamedTuple):
@@ -68,7 +72,19 @@ def find(tx: Tx, organization_id: str) -> list[Todo]:
         failed = entries.count_failed(tx, organization_id, one.id, tx.now - DAYS * DAY)
         if failed:
             found.append(Todo("failed_events", one.url or "", f"{ROOT}/webhooks", failed))
+    found += [
+        Todo("release", row.creditor_name, f"{ROOT}/payments/{row.id}", went=row.amount_minor, at=row.created_at,
+             maker=row.maker_user_id)
+        for row in releases.waiting(tx, organization_id)
+    ]  # fmt: skip
     return sorted(found, key=urgency)
+
+
+def is_for(item: Todo, user_id: str | None, role: Role) -> bool:
+    """Returns whether a matter waits for this person: a payment does for whoever may release it."""
+    if item.kind != "release":
+        return True
+    return ROLES.index(role) >= ROLES.index("member") and item.maker != user_id
 
 
 def urgency(item: Todo) -> int:
@@ -92,6 +108,11 @@ def _refused_files(tx: Tx, organization_id: str) -> list[Todo]:
 
 def said(item: Todo) -> Said:
     name = item.name
+    if item.kind == "release":
+        text = _(
+            "A payment of %(amount)s to %(name)s waits for your release.", amount=figures.money(item.went), name=name
+        )
+        return Said(text, "", _("Look at it"), True)
     if item.kind == "bank_reconnect":
         return Said(_("%(name)s needs you to sign in again.", name=name), "", _("Renew"), True)
     if item.kind == "bank_off":

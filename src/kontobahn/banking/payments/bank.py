@@ -9,7 +9,7 @@ from kontobahn import log
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.api.call import Context
-from kontobahn.banking.payments import links, store
+from kontobahn.banking.payments import links, releases, store
 from kontobahn.banking.payments.rules import AWAITING_PAYER, FINAL
 from kontobahn.banking.payments.store import PAYMENTS, POLL, POLL_AFTER, PaymentRow, apply, apply_start, as_order
 from kontobahn.banking.payments.wire import OrderWarning
@@ -123,9 +123,12 @@ async def recheck_unanswered(context: Context, row: PaymentRow) -> PaymentRow:
 
 async def _find_at_bank(context: Context, provider: BankProvider, row: PaymentRow) -> PaymentRow:
     """Looks for a payment whose creation had no answer. It is never created again."""
+    if row.waits_for_release:
+        is_over = row.release_expires_at is not None and row.release_expires_at <= context.clock.now()
+        return await context.db.write(releases.expire, row) if is_over else row
     if row.unsent:
         # Its process is about to send it, or has died before it could; a repeated call sends it as well.
-        is_young = row.created_at > context.clock.now() - CREATION_GRACE
+        is_young = row.ordered_at > context.clock.now() - CREATION_GRACE
         return row if is_young else await context.db.write(_give_up_unsent, row)
     order = await context.db.read(as_order, row)
     start = await provider.find_payment(order)
@@ -134,7 +137,7 @@ async def _find_at_bank(context: Context, provider: BankProvider, row: PaymentRo
         return row
     if start is not None:
         return await context.db.write(apply_start, row, start, POLL)
-    if row.created_at > context.clock.now() - CREATION_GRACE:
+    if row.ordered_at > context.clock.now() - CREATION_GRACE:
         return row
     return await context.db.write(_give_up_creation, row)
 
@@ -201,6 +204,9 @@ async def cancel(context: Context, row: PaymentRow, actor: Actor) -> PaymentRow:
     if row.error_class == CANCELLED:
         return row
     _check_cancellable(row)
+    if row.waits_for_release:
+        report = PaymentReport("failed", None, CANCELLED, "The payment was cancelled before its release.")
+        return await context.db.write(_apply_cancellation, row, report, actor, only_waiting=True)
     if row.provider_ref is None:
         row = await recheck_unanswered(context, row)
     if row.provider_ref is None:
@@ -212,9 +218,13 @@ async def cancel(context: Context, row: PaymentRow, actor: Actor) -> PaymentRow:
     return await context.db.write(_apply_cancellation, row, report, actor)
 
 
-def _apply_cancellation(tx: Tx, row: PaymentRow, report: PaymentReport, actor: Actor) -> PaymentRow:
+def _apply_cancellation(
+    tx: Tx, row: PaymentRow, report: PaymentReport, actor: Actor, *, only_waiting: bool = False
+) -> PaymentRow:
     store.lock(tx, row.organization_id, row.id)
     row = store.get(tx, row.organization_id, row.id)
+    if only_waiting and row.error_class != CANCELLED and not row.waits_for_release:
+        raise Conflict("This payment has been released in the meantime. Try again.")
     # Decided again under the lock: a report or a booked debit may have come meanwhile.
     if row.error_class != CANCELLED:
         _check_cancellable(row)
@@ -258,6 +268,7 @@ def _take_order(tx: Tx, provider: BankProvider, row: PaymentRow) -> bytes:
     row = store.get(tx, row.organization_id, row.id)
     if row.status in ("failed", "rejected"):
         raise Conflict(said("This payment is {status}: its order must no longer be uploaded.", status=row.status))
+    releases.check_released(row)
     # The condition is in the UPDATE: a file with several orders takes them by another, without this lock.
     taken = tx.one(
         "UPDATE banking_payments SET order_taken_at = COALESCE(order_taken_at, ?)"

@@ -22,7 +22,7 @@ from kontobahn.api.wire import Answer, Body, Download, ListQuery, Timestamp, Uui
 from kontobahn.banking import ids
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
-from kontobahn.banking.payments import store
+from kontobahn.banking.payments import releases, store
 from kontobahn.banking.payments.links import Link, url_of
 from kontobahn.banking.payments.rules import AWAITING_PAYER
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, as_order
@@ -341,6 +341,7 @@ def _named(tx: Tx, principal: Principal, wanted: Selection) -> list[PaymentRow]:
 def _check_free(row: PaymentRow, *, include_taken: bool) -> None:
     if row.status not in AWAITING_PAYER:
         raise Conflict(said("The payment {id} is {status}.", id=row.id, status=row.status))
+    releases.check_released(row)
     if row.provider_ref is None:
         raise Conflict(said("The payment {id} has not been accepted yet. Try again in a few minutes.", id=row.id))
     if row.order_file_id is not None:

@@ -26,7 +26,7 @@ from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.connections.store import ConnectionRow, check_active
-from kontobahn.banking.payments import bank, store
+from kontobahn.banking.payments import bank, releases, store
 from kontobahn.banking.payments.links import payer_address
 from kontobahn.banking.payments.rules import FINAL
 from kontobahn.banking.payments.store import (
@@ -86,6 +86,9 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
 
     Send the payer to `payment_url` to authorise it. The credits are reserved now, charged when the payment is `settled` and
     released when it is `failed` or `rejected`. Send an `Idempotency-Key`: repeated with it, the payment is made once.
+
+    A payment above the organisation's limit stays `initiated` without a `payment_url`, and its `release` is `waiting`, until another
+    person releases it in the dashboard.
     """
     # In a thread: the first check of an IBAN loads the register of banks.
     order = await asyncio.to_thread(check_order, body, call.ip, berlin_date(call.context.clock.now()))
@@ -94,10 +97,10 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
         create_pending, call.principal, order, query.api, providers,
         price=call.price, cause=call.cause, claim=call.claim,
     )  # fmt: skip
-    if is_new or row.unsent:
+    if (is_new or row.unsent) and not row.waits_for_release:
         # Also for a call that died before it could send anything.
         row = await bank.send_to_bank(call.context, row)
-    elif row.provider_ref is None:
+    elif row.provider_ref is None and not row.waits_for_release:
         row = await bank.recheck_unanswered(call.context, row)
     if row.provider_ref is None and row.status not in FINAL:
         # It is not known yet whether the bank has it: a repeat looks again, instead of getting this answer for weeks.
@@ -170,6 +173,7 @@ def _fields(row: PaymentRow) -> dict[str, Any]:
         "created_at": to_datetime(row.created_at),
         "updated_at": to_datetime(row.updated_at),
         "payee_check": store.payee_check(row),
+        "release": releases.shown(row),
     }
     del fields["custom_fields"]
     if row.custom_fields is not None:
@@ -259,7 +263,9 @@ def create_pending(
         idempotency_fingerprint=claim.fingerprint if claim else None,
         next_poll_at=tx.now + POLL_AFTER[0], polls=0, order_taken_at=None, order_file_id=None,
         first_key_id=principal.first_key_id, created_at=tx.now, updated_at=tx.now, unsent=1,
+        maker_user_id=principal.user_id,
     )  # fmt: skip
+    row = releases.held_back(tx, row, body.date)
     if provider.orders_are_files:
         _check_country_known(order, row.debtor_iban)
         _check_fits_file(provider, as_order(tx, row))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -89,6 +89,23 @@ class PaymentRow(NamedTuple):
     payee_returned_name: str | None = None
     payee_source: str | None = None
     payee_checked_at: int | None = None
+    # The second person's release: waited for, or given; None if it needed none.
+    release_state: Literal["waiting", "released"] | None = None
+    release_limit_minor: int | None = None
+    release_expires_at: int | None = None
+    # The person who made it, also by a key of theirs; None for a key of nobody.
+    maker_user_id: str | None = None
+    released_by: str | None = None
+    released_at: int | None = None
+
+    @property
+    def waits_for_release(self) -> bool:
+        return self.release_state == "waiting" and self.status not in FINAL
+
+    @property
+    def ordered_at(self) -> int:
+        """The moment from which it might be sent to the bank."""
+        return self.released_at or self.created_at
 
 
 PAYMENTS = Table("banking_payments", PaymentRow)
@@ -119,7 +136,8 @@ def claim_sending(tx: Tx, organization_id: str, payment_id: int) -> bool:
     return bool(
         tx.run(
             "UPDATE banking_payments SET unsent = 0"
-            " WHERE organization_id = ? AND id = ? AND unsent = 1 AND status = 'initiated'",
+            " WHERE organization_id = ? AND id = ? AND unsent = 1 AND status = 'initiated'"
+            " AND COALESCE(release_state, 'released') = 'released'",
             organization_id, payment_id,
         )
     )  # fmt: skip
@@ -231,7 +249,7 @@ def as_order(tx: Tx, row: PaymentRow) -> PaymentOrder:
         details=details,
         return_to=return_to if isinstance(return_to, str) else None,
         customer_ip_address=row.customer_ip_address,
-        created_at=row.created_at,
+        created_at=row.ordered_at,
     )
 
 

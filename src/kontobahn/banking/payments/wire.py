@@ -107,6 +107,22 @@ class NewPayment(Body, kw_only=True):
     customer_ip_address: CustomerAddress | None = None
 
 
+class Release(Answer):
+    """The release by a second person that a payment above the organisation's limit needs, beside its status."""
+
+    state: Annotated[
+        Literal["waiting", "released", "refused", "expired", "withdrawn"],
+        Meta(
+            description="`waiting`: the payment is `initiated`, in no file and at no bank. `refused`, `expired`, `withdrawn` (cancelled"
+            " before): it has failed.",
+            examples=["waiting"],
+        ),
+    ]
+    limit: Annotated[Decimal, Meta(description="The limit that the payment was above.")]
+    expires_at: Timestamp | None
+    released_at: Timestamp | None
+
+
 class Payment(Answer):
     id: str
     organization_id: Uuid
@@ -128,6 +144,8 @@ class Payment(Answer):
     created_at: Timestamp
     updated_at: Timestamp
     payee_check: PayeeCheck
+    # Null if it needed none.
+    release: Release | None
     custom_fields: dict[str, Any] | UnsetType = UNSET
 
 

@@ -94,7 +94,9 @@ async def board(visit: Visit) -> Response:
 async def tasks(visit: Visit) -> Response:
     """Everything that waits for a person, over all clients, the most urgent first."""
     filters = visit.filters(NoFilters)
-    facts = await _for_each(_clients(visit)[:MAX_CLIENTS], lambda client: visit.read(_facts, client))
+    facts = await _for_each(
+        _clients(visit)[:MAX_CLIENTS], lambda client: visit.read(_facts, client, visit.principal.user_id)
+    )
     found = [(one.client, item) for one in facts for item in one.todo]
     found.sort(key=lambda row: todo.urgency(row[1]))
     start = int(filters.after) if filters.after.isascii() and filters.after.isdigit() and len(filters.after) < 10 else 0
@@ -118,14 +120,15 @@ async def _for_each(clients: Sequence[Client], ask: Callable[[Client], Awaitable
     return found
 
 
-def _facts(tx: Tx, client: Client) -> Facts:
+def _facts(tx: Tx, client: Client, user_id: str | None) -> Facts:
     logged = audit.latest(tx, client.id, 1)
     moments = [entry.at for entry in logged] + [row.updated_at for row in accounts.of_organization(tx, client.id)]
-    return Facts(client, todo.find(tx, client.id), max(moments, default=None))
+    waiting = [item for item in todo.find(tx, client.id) if todo.is_for(item, user_id, client.role)]
+    return Facts(client, waiting, max(moments, default=None))
 
 
 async def _row(visit: Visit, client: Client, month: Span) -> BoardRow:
-    facts = await visit.read(_facts, client)
+    facts = await visit.read(_facts, client, visit.principal.user_id)
     waiting: dict[str, int] = {}
     for item in facts.todo:
         waiting[item.kind] = waiting.get(item.kind, 0) + item.number

@@ -101,7 +101,11 @@ async def overview(visit: Visit) -> Response:
     return visit.show(
         "overview.html",
         facts=facts,
-        todo=[(item, todo.said(item)) for item in facts.todo],
+        todo=[
+            (item, todo.said(item))
+            for item in facts.todo
+            if todo.is_for(item, visit.principal.user_id, visit.principal.role)
+        ],
         money=_money([account for account, _days in facts.accounts]),
         course=_course(facts, expected, visit.today),
         expected=expected,

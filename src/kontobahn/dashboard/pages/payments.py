@@ -14,11 +14,12 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from kontobahn import log
+from kontobahn.access import users
 from kontobahn.access.principal import Principal
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow, AccountsQuery
-from kontobahn.banking.payments import bank, order_files, routes, store
+from kontobahn.banking.payments import bank, order_files, releases, routes, store
 from kontobahn.banking.payments.bank import CANCELLABLE
 from kontobahn.banking.payments.links import payer_address
 from kontobahn.banking.payments.rules import FINAL
@@ -87,6 +88,8 @@ class Facts(NamedTuple):
     bundle: int
     # The name of the payee that a bank has told and somebody has taken over.
     known_name: str | None
+    # The person who made a payment that waits for a release; empty if a key of nobody did.
+    maker: str
 
 
 class PayeeWords(NamedTuple):
@@ -232,9 +235,13 @@ async def make_payment(visit: Visit) -> Response:
                 return_to=f"{visit.context.settings.base_url}{PATH}/return",
             )
             answer = await once.ask_once(visit, routes.create_payment, query=PaymentApiQuery(), body=body)
-            return visit.redirect(
-                f"{PATH}/{answer['data']['payment_id']}", _("The payment has been created. Authorise it now.")
+            made = answer["data"]
+            text = (
+                _("The payment has been created. Another person must release it now.")
+                if made["release"] and made["release"]["state"] == "waiting"
+                else _("The payment has been created. Authorise it now.")
             )
+            return visit.redirect(f"{PATH}/{made['payment_id']}", text)
     response: Response = await payment_form.handler(visit)
     return response
 
@@ -265,7 +272,10 @@ async def payment(visit: Visit, id: str) -> Response:
         "payment.html",
         row=row,
         account=facts.account,
-        state=bank_words.payment_state(row.status),
+        state=bank_words.shown_payment(row),
+        may_release=row.waits_for_release and releases.may_decide(row, visit.principal),
+        is_maker=row.waits_for_release and row.maker_user_id == visit.principal.user_id,
+        maker=facts.maker,
         steps=_steps(facts),
         reason=_reason(row.error_class, row.error_message, row.raw_provider_status),
         how=_(TEMPLATES[row.template_identifier]),
@@ -304,7 +314,10 @@ def _facts(tx: Tx, principal: Principal, payment_id: str) -> Facts:
     free = order_files.free_of_account(tx, account, row.template_identifier) if account is not None else []
     bundle = len(free) if any(one.id == row.id for one in free) else 0
     known_name = store.payee_name(tx, row.organization_id, row.creditor_iban)
-    return Facts(row, account, store.history(tx, principal, payment_id), bundle, known_name)
+    maker = users.find(tx, row.maker_user_id) if row.maker_user_id else None
+    return Facts(
+        row, account, store.history(tx, principal, payment_id), bundle, known_name, maker.name if maker else ""
+    )
 
 
 def _reason(error_class: str | None, message: str | None, code: str | None) -> str:
@@ -320,6 +333,8 @@ def _steps(facts: Facts) -> list[tuple[str, str, Any, str]]:
     """Returns what has happened so far, and what is still to come."""
     row = facts.row
     steps: list[tuple[str, str, Any, str]] = [(_("Created"), "", row.created_at, "good")]
+    if row.released_at is not None:
+        steps.append((_("Released by a second person"), "", row.released_at, "good"))
     for event in facts.history:
         if event.outcome not in ("moved", "noted", "contradicts"):
             continue
@@ -330,8 +345,7 @@ def _steps(facts: Facts) -> list[tuple[str, str, Any, str]]:
         kind = "bad" if shown is None or shown.kind == "bad" else "good"
         steps.append((shown.badge if shown else _("not recognised"), text, event.at, kind))
     if row.status not in FINAL:
-        state = bank_words.payment_state(row.status)
-        steps.append((state.sentence, "", None, "now"))
+        steps.append((bank_words.shown_payment(row).sentence, "", None, "now"))
         steps.append((bank_words.payment_state("settled").badge, "", None, "later"))
     return steps
 
@@ -365,6 +379,43 @@ async def take_payee_name(visit: Visit, id: str) -> Response:
         await visit.write(unit)
         return visit.redirect(f"{PATH}/{id}", _("The name was taken over. Payments to this account will carry it."))
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
+
+
+@action("/payments/{id}/release", role="member", factor=True)
+async def release(visit: Visit, id: str) -> Response:
+    with visit.form.refusals():
+        row = await visit.write(releases.release, visit.principal, numeric(id), visit.actor)
+        row = await bank.send_to_bank(visit.context, row)
+        text = (
+            _("The payment is released, but the bank did not take it.")
+            if row.status in FINAL
+            else _("The payment is released. Authorise it at the bank now.")
+        )
+        return visit.redirect(f"{PATH}/{id}", text, "bad" if row.status in FINAL else "good")
+    return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
+
+
+class Refusal(Struct):
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+@page("/payments/{id}/refuse", role="member", help="payments")
+async def ask_to_refuse(visit: Visit, id: str) -> Response:
+    row = await visit.read(store.find, visit.principal, numeric(id))
+    if not row.waits_for_release:
+        return visit.redirect(f"{PATH}/{row.id}")
+    return visit.show("payment_refusal.html", row=row)
+
+
+@action("/payments/{id}/refuse", role="member", confirm=True)
+async def refuse(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(Refusal)
+    if wanted is not None:
+        with visit.form.refusals():
+            await visit.write(releases.refuse, visit.principal, numeric(id), wanted.reason, visit.actor)
+            return visit.redirect(f"{PATH}/{id}", _("The payment has been refused. The credits are returned."))
+    response: Response = await ask_to_refuse.handler(visit, id)
+    return response
 
 
 @page("/payments/{id}/cancel", role="member", help="payments")

@@ -314,8 +314,20 @@ CREATE TABLE banking_payments (
   payee_returned_name TEXT,
   payee_source TEXT,
   payee_checked_at BIGINT,
+  -- The second person's release: waited for, or given; null if it needed none. Until then it goes into no file and to no bank.
+  release_state TEXT CHECK (release_state = 'waiting' OR release_state = 'released'),
+  -- The limit that it was above when it was made, and when it is given up.
+  release_limit_minor BIGINT,
+  release_expires_at BIGINT,
+  -- The person who made it, also by a key of theirs; null for a key of nobody.
+  maker_user_id TEXT,
+  released_by TEXT,
+  released_at BIGINT,
   PRIMARY KEY (organization_id, id)
 );
+-- Few at any time: those that wait for a release.
+CREATE INDEX banking_payments_to_release ON banking_payments (organization_id, id)
+  WHERE release_state = 'waiting' AND status = 'initiated';
 CREATE UNIQUE INDEX banking_payments_by_end_to_end ON banking_payments (organization_id, end_to_end_id);
 CREATE UNIQUE INDEX banking_payments_by_provider ON banking_payments (provider, provider_ref) WHERE provider_ref IS NOT NULL;
 CREATE INDEX banking_payments_by_age ON banking_payments (organization_id, created_at);
@@ -340,6 +352,13 @@ CREATE TABLE banking_payment_reports (
   outcome TEXT NOT NULL,
   at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, payment_id, position)
+);
+
+-- The amount above which a payment needs a second person's release.
+CREATE TABLE banking_payment_limits (
+  organization_id TEXT PRIMARY KEY REFERENCES organizations (id),
+  limit_minor BIGINT NOT NULL CHECK (limit_minor >= 0),
+  changed_at BIGINT NOT NULL
 );
 
 -- The names of account holders that a bank has told and somebody has taken over.

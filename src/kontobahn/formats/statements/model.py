@@ -169,7 +169,7 @@ class ReportedStatus(NamedTuple):
     # The payee as we named them, and the payee's account.
     creditor_name: str | None = None
     creditor_iban: str | None = None
-    # How many transactions have which status, where the bank lists not all of them.
+    # The number of transactions with each status, where the bank lists not all of them.
     counts: tuple[tuple[str, int], ...] = ()
 
 

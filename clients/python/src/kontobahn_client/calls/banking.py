@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from kontobahn_client.calls.declarations import delete, get, pages, post
+from kontobahn_client.calls.declarations import delete, get, pages, post, put
 from kontobahn_client.models.banking import (
     Bank,
     BankAccount,
@@ -23,8 +23,10 @@ from kontobahn_client.models.banking import (
     CurrentPayment,
     NewOrderFile,
     NewPayment,
+    NewPaymentLimit,
     Payment,
     PaymentEvent,
+    PaymentLimit,
     PaymentOrderFile,
     Reconnect,
     Refresh,
@@ -196,6 +198,16 @@ class BankingCalls:
     @get("/v2/banking/payments/{id}/order")
     def get_payment_order(self, id: str) -> File:
         """Read the order of a payment from an account that is kept by statement files: a pain.001 file to upload at the bank."""
+
+    @get("/v2/banking/payment-limit")
+    def get_payment_limit(self, *, organization_id: str | None = None) -> Data[PaymentLimit]:
+        """Read the amount above which a payment needs a second person's release."""
+
+    @put("/v2/banking/payment-limit")
+    def set_payment_limit(
+        self, body: NewPaymentLimit, *, organization_id: str | None = None, idempotency_key: str | None = None
+    ) -> Data[PaymentLimit]:
+        """Set the amount above which a payment needs a second person's release, or null for none."""
 
     @post("/v2/banking/order-files")
     def create_order_file(

@@ -68,6 +68,11 @@ class NewOrderFile(Body, kw_only=True):
     include_taken: bool | None = None
 
 
+class NewPaymentLimit(Body, kw_only=True):
+    amount: Decimal | None
+    currency_code: Literal["EUR"] | None = None
+
+
 class Bank(Answer, kw_only=True):
     code: str
     name: str
@@ -239,13 +244,28 @@ class StatementImportReport(Answer, kw_only=True):
 
 
 class PayeeCheck(Answer, kw_only=True):
-    """Whether the bank found the payee's name to be that of the account's holder, beside the payment's status."""
+    """The bank's check of the payee's name against that of the account's holder, beside the payment's status."""
 
     result: str
     submitted_name: str | None = None
     returned_name: str | None = None
     source: str | None = None
     checked_at: datetime | None = None
+
+
+class Release(Answer, kw_only=True):
+    """The release by a second person that a payment above the organisation's limit needs, beside its status."""
+
+    state: str
+    limit: Decimal
+    expires_at: datetime | None = None
+    released_at: datetime | None = None
+
+
+class PaymentLimit(Answer, kw_only=True):
+    amount: Decimal | None
+    currency_code: str
+    changed_at: datetime | None = None
 
 
 class Payment(Answer, kw_only=True):
@@ -269,6 +289,7 @@ class Payment(Answer, kw_only=True):
     created_at: datetime
     updated_at: datetime
     payee_check: PayeeCheck
+    release: Release | None = None
     custom_fields: dict[str, Any] | None = None
 
 
