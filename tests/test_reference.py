@@ -46,7 +46,7 @@ def test_every_command_is_there() -> None:
 
 
 def test_every_event_is_there() -> None:
-    assert set(re.findall(r"^## (\w+)$", page("events"), re.MULTILINE)) == set(EVENTS)
+    assert set(re.findall(r"^## ([\w.]+)$", page("events"), re.MULTILINE)) == set(EVENTS)
 
 
 def test_every_status_that_an_error_can_have_is_there() -> None:
