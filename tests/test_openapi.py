@@ -288,7 +288,7 @@ def test_the_limits_of_an_amount_are_published(amount: Any) -> None:
 def test_the_events_are_webhooks() -> None:
     source = build(REAL)
     page = (Path(__file__).parents[1] / "docs" / "spec" / "events.md").read_text("utf-8")
-    assert list(source["webhooks"]) == re.findall(r"^### (\w+)$", page, re.MULTILINE)
+    assert list(source["webhooks"]) == re.findall(r"^### ([\w.]+)$", page, re.MULTILINE)
     for name, item in source["webhooks"].items():
         call = item["post"]
         assert {parameter["name"] for parameter in call["parameters"]} == {

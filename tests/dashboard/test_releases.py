@@ -8,14 +8,16 @@ from typing import Any
 import httpx
 import pytest
 
+from kontobahn.access import keys, sessions
 from kontobahn.access.principal import Role
+from kontobahn.banking.payments import releases
 from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.payments.store import PAYMENTS as ROWS
 from tests.bank_builder import Bank, account_id, events, order
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_second_factor import STEP, Person
 from tests.file_bank import PAYMENTS, FileBank
-from tests.harness import Organization, Service
+from tests.harness import ACTOR, Organization, Service
 from tests.interleaving import on_postgres, overlap
 
 LIMIT = "/v2/banking/payment-limit"
@@ -280,10 +282,6 @@ def test_a_limit_is_an_amount_in_euros(service: Service, owner: Organization, bo
 
 @on_postgres
 def test_of_two_who_release_at_once_one_does(service: Service, bank: Bank, owner: Organization) -> None:
-    from kontobahn.access import sessions
-    from kontobahn.banking.payments import releases
-    from tests.harness import ACTOR
-
     limit_to(service, owner, "100.00")
     payment = pay(service, owner, amount="500.00")
     people = [Releaser(service, owner, f"{name}@muster.example") for name in ("karl", "lena")]
@@ -300,3 +298,15 @@ def test_of_two_who_release_at_once_one_does(service: Service, bank: Bank, owner
     assert "no longer waits" in str(outcome.second)
     [row] = service.db.read_now(ROWS.all, "id = ?", int(payment["id"]))
     assert row.released_by == people[0].user.id
+
+
+@on_postgres
+def test_two_who_change_the_limit_at_once_do_so_one_after_the_other(service: Service, owner: Organization) -> None:
+    key = service.db.read_now(keys.authenticate, service.vault.token_hash(owner.key), service.clock.now())
+
+    def setting(amount_minor: int) -> Callable[..., Any]:
+        return lambda tx: releases.set_limit(tx, owner.id, amount_minor, ACTOR, by=key)
+
+    outcome = overlap(service.db, setting(100_00), setting(200_00))
+    assert outcome.lock == "banking_payment_limit"
+    assert "only lower" in str(outcome.second), "the first is known to the second"
