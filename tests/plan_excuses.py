@@ -214,6 +214,8 @@ EXCUSED: dict[str, str] = {
             "banking/transactions/routes.py:list_transactions",
             "banking/transactions/store.py:_merged",
             "banking/transactions/store.py:_removed",
+            "payables/store.py:latest",
+            "payables/store.py:listing",
             "reconciliation/batch_store.py:listing",
             "reconciliation/matches.py:_listing",
             "reconciliation/transactions.py:listing",

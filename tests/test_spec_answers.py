@@ -85,7 +85,8 @@ def test_errors_are_json_with_the_documented_fields(start_service: ServiceFactor
 
 
 _AREA_OF_ROOM = {"ledger": "Ledger", "books": "Ledger", "banking": "Banking", "events": "Banking",
-                 "bank_providers": "Banking", "mobility": "Mobility", "reconciliation": "Reconciliation"}  # fmt: skip
+                 "bank_providers": "Banking", "mobility": "Mobility", "payables": "Payables",
+                 "reconciliation": "Reconciliation"}  # fmt: skip
 _KINDS = {
     name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.KontobahnError)
 }

@@ -24,6 +24,7 @@ from tests.file_bank import FileBank
 from tests.harness import ACTOR, START, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.mobility_builder import CUSTOMER, SELLER, Shop, png, ticket
+from tests.payables_recipes import PAYABLES_RECIPES
 from tests.reconciliation_recipes import RECONCILIATION_RECIPES
 from tests.statement_builder import Booking, Sheet, camt
 from tests.tenancy_recipes import WEBHOOK_RECIPES, Recipe, of_organization
@@ -204,6 +205,7 @@ def _order_file(service: Service, owner: Organization) -> dict[str, str]:
 RECIPES: dict[tuple[str, str], Recipe] = {
     **WEBHOOK_RECIPES,
     **RECONCILIATION_RECIPES,
+    **PAYABLES_RECIPES,
     ("DELETE /v2/auth/users/{id}", "id"): Recipe(_user, agency_may=False),
     ("PUT /v2/auth/users/{id}", "id"): Recipe(_user, body={"role": "admin"}, agency_may=False),
     ("DELETE /v2/auth/invitations/{id}", "id"): Recipe(_invitation, agency_may=False),
@@ -311,6 +313,12 @@ EXEMPT = {
 }
 
 
+# Only for a person who is signed in, never for a key; held where they are tested.
+FOR_PEOPLE = {
+    ("POST /v2/payables/{id}/confirmations", "id"): "tests/api/payables/test_decisions.py",
+}
+
+
 def id_taking_calls() -> list[tuple[str, str]]:
     """Every operation and parameter of the document whose name says that it is an id."""
     document = msgspec.json.decode(build_openapi(all_endpoints(), load({})))
@@ -325,7 +333,7 @@ def id_taking_calls() -> list[tuple[str, str]]:
 
 
 def test_every_call_that_takes_an_id_has_a_recipe() -> None:
-    assert [call for call in id_taking_calls() if call[1] not in EXEMPT] == sorted(RECIPES)
+    assert [call for call in id_taking_calls() if call[1] not in EXEMPT] == sorted({*RECIPES, *FOR_PEOPLE})
 
 
 def test_a_client_number_is_only_ever_asked_for_beside_a_connection() -> None:

@@ -73,6 +73,8 @@ from kontobahn.mobility.invoices import routes as invoice_routes
 from kontobahn.mobility.platforms import OwnTickets
 from kontobahn.mobility.provider import Mobility
 from kontobahn.outbound import OutboundClient, Rule
+from kontobahn.payables import routes as payable_routes
+from kontobahn.payables import wire as payables_wire
 from kontobahn.reconciliation import accounts as reconciled_accounts
 from kontobahn.reconciliation import batches, knowledge, matches, office_bookings, proposals, report, runs
 from kontobahn.reconciliation import transactions as reconciled_transactions
@@ -87,12 +89,13 @@ from kontobahn.webhooks.deliverer import Deliverer
 UPKEEP_SECONDS = 5
 # For what would hold up the event loop: large bodies, large answers, compression.
 CALCULATING_THREADS, CALCULATIONS_WAITING = 4, 256
-EVENTS: dict[str, type[Answer]] = banking_wire.EVENTS | reconciliation_wire.EVENTS
+EVENTS: dict[str, type[Answer]] = banking_wire.EVENTS | reconciliation_wire.EVENTS | payables_wire.EVENTS
 # By area: errors that have further fields.
 ERRORS: dict[str, type[Error]] = {
     "Ledger": LedgerError,
     "Banking": banking_wire.BankingError,
     "Mobility": mobility_seller.MobilityError,
+    "Payables": payables_wire.PayablesError,
     "Reconciliation": reconciliation_wire.ReconciliationError,
 }
 # The paths that programs ask to watch the service, often before a person has opened a page.
@@ -118,6 +121,7 @@ def all_endpoints() -> list[Endpoint]:
             resend_failed,
         ),
         *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
+        *(payable_routes,),
         *(
             reconciled_accounts,
             runs,

@@ -17,6 +17,7 @@ which goes to the log and never on the wire. HTTP knows only this tree.
     │   ├── WrongMediaType     415
     │   ├── DoesNotAddUp       422 amounts that must sum to another and do not; names both
     │   ├── KeyReused          422 an idempotency key with another body
+    │   ├── Unreadable         422 a file that holds nothing of what it was sent for
     │   └── TooManyRequests    429
     ├── Unavailable            503 transient; retry_after_seconds
     │   ├── DatabaseUnavailable
@@ -117,6 +118,10 @@ class DoesNotAddUp(Refusal):
 
 
 class KeyReused(Refusal):
+    status = 422
+
+
+class Unreadable(Refusal):
     status = 422
 
 

@@ -99,6 +99,8 @@ CALLS: dict[Scope, tuple[tuple[str, str, Any], tuple[str, str, Any]]] = {
         ("POST", f"/v2/mobility/tickets/{UNKNOWN}/cancel", None),
         ("GET", "/v2/mobility/invoices", None),
     ),
+    "payables:read": (("GET", "/v2/payables", None), ("PUT", "/v2/payables/settings", {})),
+    "payables:write": (("PUT", "/v2/payables/settings", {}), ("GET", "/v2/payables", None)),
     "webhooks": (("PUT", "/v2/banking/webhook-url", HOOK), ("GET", "/v2/banking/connections", None)),
     "admin": (("POST", "/v2/auth/invitations", {"email": "a@b.de"}), ("GET", "/v2/banking/webhook-url", None)),
 }

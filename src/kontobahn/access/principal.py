@@ -30,6 +30,8 @@ Scope = Literal[
     "payments",
     "mobility:read",
     "mobility:write",
+    "payables:read",
+    "payables:write",
     "webhooks",
     "admin",
 ]
@@ -42,6 +44,8 @@ MEANINGS: dict[Scope, str] = {
     "payments": "make and cancel payments, fetch and make order files, read payments",
     "mobility:read": "read customers, tickets, invoices, the seller and the logo",
     "mobility:write": "change customers, tickets, the seller and the logo, issue invoices",
+    "payables:read": "read received invoices, their files and what was decided about them",
+    "payables:write": "send received invoices, assign their creditors, release, reject and hold them",
     "webhooks": "say where events are sent, read and resend them",
     "admin": "users, invitations, sessions and passwords, as far as the role allows",
 }

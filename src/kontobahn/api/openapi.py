@@ -36,6 +36,7 @@ _AREAS = (
     ("/v2/ledger-", "Ledger", "The books of clients: cash book, person accounts, open items, trial balance."),
     ("/v2/banking/", "Banking", "Bank connections, accounts, transactions and payments."),
     ("/v2/mobility/", "Mobility", "Transport-ticket customers and their collective invoices."),
+    ("/v2/payables", "Payables", "Received invoices: read, checked, released."),
     ("/v2/reconciliation/", "Reconciliation", "Which payment paid which invoice."),
     ("/v2/auth/", "Auth", "Signing in, invitations and the users of the organisation."),
 )

@@ -225,7 +225,11 @@ def geschaeftspartner(tx: Tx, client: Client) -> list[Geschaeftspartner]:
     for konto, text in rows:
         record = msgspec.json.decode(text)
         ibans = tuple(bank["iban"] for bank in record.get("bankkonten") or () if bank.get("iban"))
-        found.append(Geschaeftspartner(konto, functional(konto, client.konto_laenge), name_of_record(record), ibans))
+        found.append(
+            Geschaeftspartner(
+                konto, functional(konto, client.konto_laenge), name_of_record(record), ibans, record.get("ustId") or ""
+            )
+        )
     return found
 
 

@@ -52,6 +52,7 @@ MENU = (
             Entry(N_("Trial balance"), "/dashboard/trial-balance", "scale", "m"),
             Entry(N_("Reports"), "/dashboard/reports", "pulse", "w"),
             Entry(N_("Partners"), "/dashboard/partners", "people", "n"),
+            Entry(N_("Received invoices"), "/dashboard/payables", "invoice", "y"),
             Entry(N_("Cash book"), "/dashboard/cash-book", "cash", "h"),
             Entry(N_("Booking batches"), "/dashboard/batches", "stack", "d"),
             Entry(N_("Accounting connections"), "/dashboard/ledger/connections", "plug"),

@@ -124,6 +124,7 @@ class Geschaeftspartner(NamedTuple):
     nummer: str
     name: str
     ibans: tuple[str, ...]
+    ust_id: str = ""
 
 
 def check(person: Personenkonto) -> None:

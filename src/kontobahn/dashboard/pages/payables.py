@@ -1,0 +1,225 @@
+"""Received invoices: sent here, looked at, assigned to a creditor, released, rejected, held back."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from kontobahn.access import audit
+from kontobahn.dashboard import books as book_pages
+from kontobahn.dashboard import words
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.forms import words_of
+from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _
+from kontobahn.db import Tx
+from kontobahn.errors import NotFound, Refusal
+from kontobahn.formats.invoices.findings import Finding, Remark
+from kontobahn.formats.invoices.model import Invoice
+from kontobahn.payables import document, routes, store
+from kontobahn.payables.intake import NoInvoice
+from kontobahn.payables.routes import FilesQuery, NewConfirmation, NewCreditor, NewHold, NewRejection, NewRelease
+from kontobahn.payables.rules import MAY, Status, is_to_be_paid
+from kontobahn.payables.store import Count, FileRow, PayableRow, StepRow
+from kontobahn.payables.wire import payable_view
+
+PATH = f"{ROOT}/payables"
+MAX_ID_LENGTH = 64
+STATES: dict[Status, tuple[str, str]] = {
+    "needs_person": (N_("stopped"), "bad"),
+    "new": (N_("creditor unknown"), "warn"),
+    "to_release": (N_("to be released"), "warn"),
+    "released": (N_("released"), "good"),
+    "in_payment": (N_("being paid"), "plain"),
+    "paid": (N_("paid"), "good"),
+    "rejected": (N_("rejected"), "plain"),
+}
+STEPS = {
+    "receive": N_("Received"),
+    "assign": N_("Creditor assigned"),
+    "release": N_("Released"),
+    "reject": N_("Rejected"),
+    "hold": N_("Held back"),
+    "confirm_iban": N_("New IBAN confirmed"),
+    "confirm_another": N_("Confirmed as a further invoice"),
+}
+
+
+class PayableFilters(Struct):
+    status: Status | Literal[""] = ""
+
+
+class Choice(Struct):
+    konto: Annotated[str, Meta(max_length=9)]
+
+
+class Reason(Struct):
+    reason: Annotated[str, Meta(max_length=500)]
+
+
+class Waiting(Struct):
+    until: date | None = None
+    comment: Annotated[str, Meta(max_length=500)] = ""
+
+
+class Comment(Struct):
+    comment: Annotated[str, Meta(max_length=500)] = ""
+
+
+class Listed(NamedTuple):
+    rows: list[PayableRow]
+    counts: list[Count]
+
+
+class Facts(NamedTuple):
+    row: PayableRow
+    files: list[FileRow]
+    steps: list[tuple[StepRow, str]]
+
+
+@page("/payables")
+async def payables(visit: Visit) -> Response:
+    filters = visit.filters(PayableFilters)
+    listed = await visit.read(_listed, visit.organization_id, filters.wanted.status or None, filters.after)
+    counts = {count.status: count for count in listed.counts}
+    return visit.show(
+        "payables.html",
+        filters=filters,
+        list=filters.first_page(listed.rows, lambda row: row.id),
+        states=STATES,
+        tabs=[
+            (_(text), filters.url(status=status), counts[status], filters.wanted.status == status)
+            for status, (text, _kind) in STATES.items()
+            if status in counts
+        ],
+    )
+
+
+def _listed(tx: Tx, organization_id: str, status: Status | None, before: str) -> Listed:
+    return Listed(
+        store.latest(tx, organization_id, status, before[:MAX_ID_LENGTH], PAGE_SIZE + 1),
+        store.counts(tx, organization_id),
+    )
+
+
+@action("/payables", takes_file=True)
+async def receive(visit: Visit) -> Response:
+    upload = await visit.receive_file()
+    call = visit.call(routes.receive_file)
+    try:
+        query = FilesQuery(organization_id=visit.organization_id)
+        answer = await routes.receive_file.handler(call, query=query, body=upload)
+    except NoInvoice as refusal:
+        visit.form.fail("", " ".join(one.message(words.language()) for one in refusal.findings[:3]))
+    except Refusal as error:
+        visit.form.fail("", words_of(error))
+    else:
+        text = _("The invoice has been received.") if call.status == 201 else _("This invoice is known already.")
+        return visit.redirect(f"{PATH}/{answer.data.id}", text)
+    response: Response = await payables.handler(visit)
+    return response
+
+
+@page("/payables/{id}")
+async def payable(visit: Visit, id: str) -> Response:
+    facts = await visit.read(_facts, visit, id)
+    row, language = facts.row, words.language()
+    invoice = msgspec.json.decode(row.invoice, type=Invoice)
+    view = payable_view(row)
+    written = await book_pages.writer(visit, row.connection_id, row.client_id) if row.connection_id else str
+    return visit.show(
+        "payable.html",
+        row=row,
+        view=view,
+        state=STATES[row.status],
+        konto=written(row.konto) if row.konto else "",
+        sections=document.sections(invoice, language),
+        title=document.title_of(invoice, language),
+        findings=[(one, one.message(language)) for one in msgspec.json.decode(row.findings, type=list[Finding])],
+        warnings=[one.message(language) for one in msgspec.json.decode(row.warnings, type=list[Remark])],
+        to_be_paid=is_to_be_paid(row.means_code, row.payable_minor),
+        files=facts.files,
+        steps=[
+            (_(STEPS[step.action]), " · ".join(filter(None, (name, step.comment))), step.created_at, "good")
+            for step, name in facts.steps
+        ],
+        may={name: row.status in statuses for name, statuses in MAY.items()},
+    )
+
+
+def _facts(tx: Tx, visit: Visit, payable_id: str) -> Facts:
+    if len(payable_id) > MAX_ID_LENGTH:
+        raise NotFound("Payable not found.")
+    row = store.find(tx, visit.principal, payable_id)
+    steps = [(step, audit.name_of(tx, row.organization_id, step.actor)) for step in store.steps_of(tx, row)]
+    return Facts(row, store.files_of(tx, row), steps)
+
+
+@page("/payables/{id}/file")
+async def payable_file(visit: Visit, id: str) -> Response:
+    file = await visit.ask(routes.get_payable_file, id=id)
+    return visit.framed(file.content, file.media_type, file.file_name)
+
+
+async def _again(visit: Visit, payable_id: str) -> Response:
+    response: Response = await payable.handler(visit, payable_id)
+    return response
+
+
+@action("/payables/{id}/creditor")
+async def assign(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(Choice)
+    if wanted is not None:
+        with visit.form.refusals():
+            await visit.ask(routes.assign_creditor, id=id, body=NewCreditor(konto=wanted.konto))
+            return visit.redirect(f"{PATH}/{id}", _("The creditor is assigned."))
+    return await _again(visit, id)
+
+
+@action("/payables/{id}/release", role="member")
+async def release(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(Comment)
+    if wanted is not None:
+        with visit.form.refusals():
+            answer = await visit.ask(routes.release_payable, id=id, body=NewRelease(comment=wanted.comment))
+            is_released = answer.data.status == "released"
+            text = (
+                _("The invoice is released.") if is_released else _("Noted. A second person has to release it as well.")
+            )
+            return visit.redirect(f"{PATH}/{id}", text)
+    return await _again(visit, id)
+
+
+@action("/payables/{id}/reject")
+async def reject(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(Reason)
+    if wanted is not None:
+        with visit.form.refusals():
+            await visit.ask(routes.reject_payable, id=id, body=NewRejection(reason=wanted.reason))
+            return visit.redirect(f"{PATH}/{id}", _("The invoice is rejected."))
+    return await _again(visit, id)
+
+
+@action("/payables/{id}/hold")
+async def hold(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(Waiting)
+    if wanted is not None:
+        with visit.form.refusals():
+            await visit.ask(routes.hold_payable, id=id, body=NewHold(until=wanted.until, comment=wanted.comment))
+            return visit.redirect(f"{PATH}/{id}", _("The invoice waits."))
+    return await _again(visit, id)
+
+
+@action("/payables/{id}/confirm", role="member", confirm=True)
+async def confirm(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(NewConfirmation)
+    if wanted is not None:
+        with visit.form.refusals():
+            await visit.ask(routes.confirm_stop, id=id, body=wanted)
+            return visit.redirect(f"{PATH}/{id}", _("Confirmed. The invoice can be released."))
+    return await _again(visit, id)

@@ -1,0 +1,105 @@
+-- Received invoices: the files as they came, the invoices read from them, and what people decided about them.
+
+-- A file, byte for byte, once by its content. Neither it nor its name ever changes.
+CREATE TABLE payables_files (
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  id TEXT NOT NULL,
+  sha256 TEXT NOT NULL,
+  file_name TEXT NOT NULL,
+  media_type TEXT NOT NULL,
+  size BIGINT NOT NULL,
+  content BYTEA NOT NULL,
+  actor TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  -- Findings of a file that no invoice could be read from, as JSON; empty for any other.
+  refused TEXT NOT NULL,
+  PRIMARY KEY (organization_id, id)
+);
+CREATE UNIQUE INDEX payables_files_by_content ON payables_files (organization_id, sha256);
+
+-- An invoice, in whatever dress it came. Sums are those of the file, in cents; days are texts like 2026-03-31.
+CREATE TABLE payables (
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  id TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (
+    status = 'new' OR status = 'to_release' OR status = 'released' OR status = 'in_payment' OR status = 'paid'
+    OR status = 'rejected' OR status = 'needs_person'
+  ),
+  kind TEXT NOT NULL,
+  format TEXT NOT NULL,
+  profile TEXT NOT NULL,
+  number TEXT NOT NULL,
+  issue_date TEXT NOT NULL,
+  due_date TEXT,
+  currency_code TEXT NOT NULL,
+  total_minor BIGINT NOT NULL,
+  payable_minor BIGINT NOT NULL,
+  creditor_name TEXT NOT NULL,
+  creditor_vat_id TEXT NOT NULL,
+  creditor_tax_number TEXT NOT NULL,
+  creditor_iban TEXT NOT NULL,
+  -- Seller, number and day, by which an invoice is recognised in another dress; with its sums nobody has it twice.
+  identity TEXT NOT NULL,
+  -- The books that it belongs to, and the creditor's account there; empty while they are not known.
+  connection_id TEXT NOT NULL,
+  client_id TEXT NOT NULL,
+  konto TEXT NOT NULL,
+  -- Why a person has to look at it, separated by blanks.
+  stops TEXT NOT NULL,
+  hold_until TEXT,
+  -- BT-81; empty if the file says none.
+  means_code TEXT NOT NULL,
+  -- The invoice as formats/invoices has it, its Skonto, findings, warnings and the proposal as JSON.
+  invoice TEXT NOT NULL,
+  terms TEXT NOT NULL,
+  findings TEXT NOT NULL,
+  warnings TEXT NOT NULL,
+  proposal TEXT NOT NULL,
+  file_id TEXT NOT NULL,
+  document_guid TEXT NOT NULL,
+  payment_id BIGINT,
+  match_id TEXT,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, id)
+);
+CREATE UNIQUE INDEX payables_by_identity ON payables (organization_id, identity, total_minor);
+CREATE INDEX payables_by_status ON payables (organization_id, status, id);
+CREATE INDEX payables_by_due_date ON payables (organization_id, due_date, id);
+CREATE INDEX payables_by_number ON payables (organization_id, number, id);
+CREATE INDEX payables_by_konto ON payables (organization_id, konto, id);
+
+-- The files that an invoice came in, the first one and its other dresses.
+CREATE TABLE payables_dresses (
+  organization_id TEXT NOT NULL,
+  file_id TEXT NOT NULL,
+  payable_id TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, file_id)
+);
+CREATE INDEX payables_dresses_of_payable ON payables_dresses (organization_id, payable_id);
+
+-- What was done with an invoice, by whom, with what comment.
+CREATE TABLE payables_steps (
+  organization_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  payable_id TEXT NOT NULL,
+  action TEXT NOT NULL,
+  -- The person behind it, also where a key was used; empty of the system itself.
+  user_id TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  comment TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, id)
+);
+CREATE INDEX payables_steps_of_payable ON payables_steps (organization_id, payable_id, id);
+
+-- One row for an organisation that has said something: above which sum two people release, and which books its invoices belong to.
+CREATE TABLE payables_settings (
+  organization_id TEXT PRIMARY KEY REFERENCES organizations (id),
+  two_people_minor BIGINT,
+  connection_id TEXT NOT NULL,
+  client_id TEXT NOT NULL,
+  changed_by TEXT NOT NULL,
+  changed_at BIGINT NOT NULL
+);

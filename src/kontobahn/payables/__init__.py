@@ -1,0 +1,1 @@
+"""Received invoices: taken in, understood, released by people."""

@@ -1,0 +1,273 @@
+"""Received files on their way in: kept byte for byte, read, recognised, and entered as payables. The same for every door."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import date
+from typing import NamedTuple
+
+import msgspec
+
+from kontobahn import log
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Context
+from kontobahn.clock import berlin_date
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, KontobahnError, Unreadable
+from kontobahn.formats.invoice_files import ReadInvoice, read
+from kontobahn.formats.invoices.findings import Finding, InvoiceError, Remark, Text
+from kontobahn.formats.invoices.model import CORRECTION, Invoice
+from kontobahn.ids import new_id
+from kontobahn.ledger.connections import list_clients, open_books, open_client
+from kontobahn.ledger.errors import ProviderError
+from kontobahn.ledger.kontoblatt import SheetSelection
+from kontobahn.ledger.personenkonto import Geschaeftspartner
+from kontobahn.ledger.provider import ClientBooks
+from kontobahn.money import from_minor
+from kontobahn.payables import rules, store
+from kontobahn.payables.rules import EarlierLeg, FoundCreditor, Kind, Proposal, Seller
+from kontobahn.payables.store import FileRow, PayableRow
+from kontobahn.payables.wire import SkontoTerm, emit_received, finding_view
+from kontobahn.threads import Pool
+
+# Reading is bounded in time and memory, and done beside the event loop.
+_READERS = Pool("invoices", threads=2, waiting=100)
+PREPAYMENT = 386
+_KINDS: dict[int | None, Kind] = {CORRECTION: "correction", PREPAYMENT: "prepayment"}
+
+
+class Arrival(NamedTuple):
+    """A file that has just come in, and who brought it."""
+
+    organization_id: str
+    file_name: str
+    sha256: str
+    content: bytes
+    actor: Actor
+    user_id: str
+
+
+class NoInvoice(Unreadable):
+    """A file that no invoice can be read from, with what was found in it."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__(
+            "No invoice could be read from the file. It is kept.", findings=[finding_view(one) for one in findings]
+        )
+        self.findings = findings
+
+
+class Books(NamedTuple):
+    """The books that an invoice belongs to, open."""
+
+    connection_id: str
+    client: ClientBooks
+
+
+class Understood(NamedTuple):
+    """An invoice, and what the books know of its sender."""
+
+    read: ReadInvoice
+    books: Books | None
+    creditor: FoundCreditor | None
+    look_alikes: Sequence[Geschaeftspartner]
+    proposal: Proposal | None
+
+
+# --- The books
+
+
+async def books_for(
+    context: Context, principal: Principal, organization_id: str, connection_id: str | None, client_id: str | None
+) -> Books | None:
+    """Returns the books asked for, else those of the settings, else the only ones there are. None if these cannot be opened.
+
+    Books that were asked for and cannot be opened are refused.
+    """
+    if connection_id is not None:
+        access = await open_books(context, principal, connection_id, client_id)
+        async with access.to("personenkonten") as client:
+            return Books(connection_id.lower(), client)
+    if client_id is not None:
+        raise BadRequest("The query parameter `client_id` needs `connection_id`.", field="connection_id")
+    settings = await context.db.read(store.settings_of, organization_id)
+    if settings is not None and settings.connection_id:
+        where = (settings.connection_id, settings.client_id or None)
+    else:
+        clients = await list_clients(context, organization_id)
+        if len(clients) != 1:
+            return None
+        where = (clients[0].connection_id, clients[0].client_id)
+    try:
+        return Books(where[0], await open_client(context, principal, *where))
+    except (ProviderError, KontobahnError) as error:
+        log.info("payable_without_books", connection=where[0], detail=str(error))
+        return None
+
+
+# --- Reading and understanding
+
+
+async def understand(context: Context, arrival: Arrival, books: Books | None) -> Understood:
+    """Reads the file and looks for its sender in the books. Raises NoInvoice if no invoice is in it that could be paid."""
+    found = await _READERS.run(_read, arrival, berlin_date(context.clock.now()))
+    if books is None:
+        return Understood(found, None, None, (), None)
+    try:
+        partners = await books.client.geschaeftspartner()
+        seller = seller_of(found.invoice)
+        creditor = rules.find_creditor(seller, partners)
+        proposal = None if creditor is None else await _proposal(books.client, creditor.partner.konto)
+    except ProviderError as error:
+        # It is received all the same: a person assigns the creditor.
+        log.info("creditor_not_looked_up", connection=books.connection_id, detail=str(error))
+        return Understood(found, books, None, (), None)
+    return Understood(found, books, creditor, rules.look_alikes(seller, partners), proposal)
+
+
+def _read(arrival: Arrival, today: date) -> ReadInvoice:
+    try:
+        found = read(arrival.content, arrival.file_name, today)
+    except InvoiceError as error:
+        raise NoInvoice([error.finding]) from None
+    invoice = found.invoice
+    # Without these nobody could say which invoice it is, or what is owed.
+    if not (invoice.number and invoice.issued_on and invoice.currency) or invoice.totals.due_minor is None:
+        raise NoInvoice(found.findings)
+    return found
+
+
+def seller_of(invoice: Invoice) -> Seller:
+    return Seller(invoice.seller.name, invoice.seller.vat_id or "", ibans_of(invoice))
+
+
+def ibans_of(invoice: Invoice) -> tuple[str, ...]:
+    return tuple(rules.bare(transfer.iban) for transfer in invoice.payment.transfers if transfer.iban)
+
+
+async def _proposal(books: ClientBooks, konto: str) -> Proposal | None:
+    """Returns the account and key that the creditor's latest invoices were booked with."""
+    legs: list[EarlierLeg] = []
+    for year in sorted(await books.geschaeftsjahre(), reverse=True)[:2]:
+        sheet = await books.account_sheet(SheetSelection(year.start, konto, limit=500))
+        legs += [EarlierLeg(line.gegenkonto, line.bu_schluessel) for line in sheet.lines if line.haben > 0]
+    return rules.propose(legs)
+
+
+# --- Entering
+
+
+def keep_refused(tx: Tx, arrival: Arrival, refusal: NoInvoice) -> FileRow:
+    """Keeps a file that no invoice could be read from."""
+    store.lock(tx, arrival.organization_id)
+    return _keep(tx, arrival, _json(refusal.findings))
+
+
+def _keep(tx: Tx, arrival: Arrival, refused: str = "") -> FileRow:
+    known = store.file_by_content(tx, arrival.organization_id, arrival.sha256)
+    if known is not None:
+        return known
+    row = FileRow(
+        arrival.organization_id, new_id(), arrival.sha256, arrival.file_name, _media_type(arrival.content), len(arrival.content),
+        arrival.actor.name, tx.now, refused,
+    )  # fmt: skip
+    store.insert_file(tx, row, arrival.content)
+    return row
+
+
+def _media_type(content: bytes) -> str:
+    if content.startswith(b"%PDF-"):
+        return "application/pdf"
+    return "application/xml" if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") else "application/octet-stream"
+
+
+def enter(tx: Tx, arrival: Arrival, understood: Understood) -> tuple[PayableRow, bool]:
+    """Enters the invoice, unless it is known in this or another dress. Returns it, and whether it is new."""
+    store.lock(tx, arrival.organization_id)
+    file = _keep(tx, arrival)
+    known = store.payable_in(tx, arrival.organization_id, file.id)
+    if known is not None:
+        return known, False
+    row = _row(tx, arrival, understood, file)
+    twins = store.twins(tx, arrival.organization_id, row.identity)
+    same = next((twin for twin in twins if twin.total_minor == row.total_minor), None)
+    if same is not None:
+        store.add_dress(tx, same, file.id)
+        return same, False
+    if twins:
+        row = row._replace(stops=" ".join(sorted({*row.stops.split(), "number_known"})), status="needs_person")
+    store.PAYABLES.insert(tx, row)
+    store.add_dress(tx, row, file.id)
+    store.record_step(tx, row, "receive", arrival.user_id, arrival.actor.name, "")
+    emit_received(tx, row)
+    return row, True
+
+
+def _row(tx: Tx, arrival: Arrival, understood: Understood, file: FileRow) -> PayableRow:
+    found, creditor, books = understood.read, understood.creditor, understood.books
+    invoice, ibans = found.invoice, ibans_of(found.invoice)
+    konto = creditor.partner.konto if creditor else ""
+    known = {*creditor.partner.ibans, *store.paid_to(tx, arrival.organization_id, konto)} if creditor else set[str]()
+    stops = ["iban_changed"] if rules.is_changed_iban(ibans, known) else []
+    seller, sign = invoice.seller, -1 if invoice.is_credit_note else 1
+    issued_on = invoice.issued_on or berlin_date(tx.now)
+    return PayableRow(
+        organization_id=arrival.organization_id, id=new_id(), status=rules.status_of(konto, stops),
+        kind=_KINDS.get(invoice.type_code, "credit_note" if invoice.is_credit_note else "invoice"),
+        format=found.format, profile=found.profile, number=invoice.number, issue_date=issued_on.isoformat(),
+        due_date=_due(invoice), currency_code=invoice.currency,
+        total_minor=sign * (invoice.totals.gross_minor or 0), payable_minor=sign * (invoice.totals.due_minor or 0),
+        creditor_name=seller.name, creditor_vat_id=seller.vat_id or "", creditor_tax_number=seller.tax_number or "",
+        creditor_iban=ibans[0] if ibans else "",
+        identity=rules.identity(seller.vat_id or "", seller.tax_number or "", seller.name, invoice.number, issued_on),
+        connection_id=books.connection_id if books else "", client_id=books.client.client_id if books else "",
+        konto=konto, stops=" ".join(stops), hold_until=None, means_code=invoice.payment.means_code or "",
+        invoice=_stored(invoice), terms=_terms(invoice, issued_on),
+        findings=_json(found.findings), warnings=_json(_warnings(understood)), proposal=_proposal_json(understood.proposal),
+        file_id=file.id, document_guid=str(uuid.uuid4()),
+        payment_id=None, match_id=None, created_at=tx.now, updated_at=tx.now,
+    )  # fmt: skip
+
+
+def _due(invoice: Invoice) -> str | None:
+    return invoice.payment.due_on.isoformat() if invoice.payment.due_on else None
+
+
+def _stored(invoice: Invoice) -> str:
+    """The invoice as JSON, without the bytes of its attachments: the file has them."""
+    attachments = [one._replace(content=None) for one in invoice.attachments]
+    return _json(invoice._replace(attachments=attachments))
+
+
+def _terms(invoice: Invoice, issued_on: date) -> str:
+    found = rules.skonto_of(invoice.payment.discounts, issued_on, invoice.totals.due_minor or 0)
+    terms = [
+        SkontoTerm(percent=one.percent, days=one.days, until=one.until, amount=from_minor(one.amount_minor))
+        for one in found
+    ]
+    return _json(terms)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _proposal_json(proposal: Proposal | None) -> str:
+    return _json(None if proposal is None else proposal._asdict())
+
+
+def _warnings(understood: Understood) -> list[Remark]:
+    alike = [
+        Remark(
+            "look_alike",
+            "",
+            Text(
+                f"{partner.nummer} {partner.name} heißt ebenso und hat eine andere USt-IdNr.",
+                f"{partner.nummer} {partner.name} has the same name and another VAT id.",
+            ),
+        )
+        for partner in understood.look_alikes
+    ]
+    return [*understood.read.warnings, *alike]

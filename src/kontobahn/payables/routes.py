@@ -1,0 +1,338 @@
+"""Received invoices by call: sent, listed, read, assigned to a creditor, released, rejected, held back."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call, page
+from kontobahn.api.declare import get, post, put
+from kontobahn.api.wire import Answer, Body, Download, ListQuery, OrganizationQuery, Query, Upload, Uuid, form
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Conflict
+from kontobahn.formats.invoices.model import Invoice
+from kontobahn.ledger.connections import ClientId, open_books
+from kontobahn.ledger.connections import find as find_connection
+from kontobahn.ledger.konto import is_debitor, is_personenkonto, technical
+from kontobahn.ledger.provider import ClientBooks
+from kontobahn.money import from_minor, to_minor
+from kontobahn.payables import decisions, intake, store
+from kontobahn.payables.decisions import Decision
+from kontobahn.payables.document import Language, as_page
+from kontobahn.payables.intake import Arrival, NoInvoice, Understood
+from kontobahn.payables.rules import KnownCreditor, Status
+from kontobahn.payables.store import FileRow, Filter, PayableRow, SettingsRow
+from kontobahn.payables.wire import Payable, PayableStep, payable_view, step_view
+from kontobahn.sentences import said
+
+# A larger file is refused before it is read.
+MAX_FILE_BYTES = 20_000_000
+_NAMELESS = "invoice"
+_FILE_TYPES = ("application/xml", "application/pdf", "application/octet-stream")
+Comment = Annotated[str, Meta(max_length=500, description="For whoever looks at it later.")]
+
+
+class FilesQuery(OrganizationQuery):
+    file_name: Annotated[str, Meta(max_length=255, description="If the file comes without a name.")] | None = None
+    connection_id: (
+        Annotated[Uuid, Meta(description="The books it belongs to, if not those of the settings.")] | None
+    ) = None
+    client_id: ClientId | None = None
+
+
+class PayablesQuery(ListQuery):
+    status: Status | None = None
+    due_before: Annotated[date, Meta(description="Only what is due before this day.")] | None = None
+    creditor: Annotated[str, Meta(max_length=9, description="Only of this person account, in full.")] | None = None
+    number: Annotated[str, Meta(max_length=200, description="Only with this number.")] | None = None
+    from_id: Annotated[Uuid, Meta(description="Only what came after this one: the last id seen.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+
+
+class DocumentQuery(Query):
+    language: Annotated[Language, Meta(description="Of the headings; what the seller wrote stays as it is.")] = "de"
+
+
+class NewRelease(Body):
+    comment: Comment = ""
+
+
+class NewRejection(Body):
+    reason: Annotated[str, Meta(min_length=1, max_length=500, description="Why, for whoever looks at it later.")]
+
+
+class NewHold(Body):
+    until: Annotated[date, Meta(description="The day it is looked at again.")] | None = None
+    comment: Comment = ""
+
+
+class NewCreditor(Body):
+    konto: Annotated[str, form("a person account", r"^[0-9]{5,9}$", examples=["70001"])]
+    connection_id: Annotated[Uuid, Meta(description="The books, if it belongs to none yet.")] | None = None
+    client_id: ClientId | None = None
+
+
+class NewConfirmation(Body):
+    stop: Annotated[Literal["iban_changed", "number_known"], Meta(description="The stop that is right as it is.")]
+    comment: Comment = ""
+
+
+class NewPayablesSettings(Body):
+    two_people_above: (
+        Annotated[Decimal, Meta(description="Above this sum two people release; null for one at any sum.")] | None
+    ) = None
+    connection_id: Annotated[Uuid, Meta(description="The books that received invoices belong to.")] | None = None
+    client_id: ClientId | None = None
+
+
+class PayablesSettings(Answer):
+    two_people_above: Decimal | None
+    connection_id: Uuid | None
+    client_id: str | None
+
+
+# --- Coming in
+
+
+@post(
+    "/v2/payables/files",
+    scope="payables:write",
+    statuses=(201, 200),
+    errors=(403, 404, 409, 413, 422),
+    max_body_bytes=MAX_FILE_BYTES,
+)
+async def receive_file(call: Call, query: FilesQuery, body: Upload) -> Data[Payable]:
+    """Send a received invoice: XML (XRechnung, ZUGFeRD, Factur-X, Peppol), or a PDF with one inside.
+
+    200 with the payable there is, if it is known in this or another dress. 422 with what was found if no invoice can be read; the
+    file is kept under `file_id`.
+    """
+    organization_id = await _organization(call, query.organization_id, query.connection_id)
+    content = await call.off_loop(body.file.read)
+    arrival = Arrival(
+        organization_id, body.name or query.file_name or _NAMELESS, body.sha256, content, call.actor,
+        call.principal.user_id or "",
+    )  # fmt: skip
+    books = await intake.books_for(call.context, call.principal, organization_id, query.connection_id, query.client_id)
+    try:
+        understood = await intake.understand(call.context, arrival, books)
+    except NoInvoice as refusal:
+        file = await call.context.db.write(intake.keep_refused, arrival, refusal)
+        refusal.extra["file_id"] = file.id
+        raise
+    return await call.commit(_enter, call, arrival, understood)
+
+
+async def _organization(call: Call, organization_id: str | None, connection_id: str | None) -> str:
+    """Returns the organisation asked for, else that of the books, else the caller's own. Raises Conflict if both are told and differ."""
+    if connection_id is None:
+        return call.principal.organization(organization_id)
+    connection = await call.read_inline(find_connection, call.principal, connection_id)
+    if organization_id is not None and call.principal.organization(organization_id) != connection.organization_id:
+        raise Conflict("The books belong to another organisation.", field="connection_id")
+    return connection.organization_id
+
+
+def _enter(tx: Tx, call: Call, arrival: Arrival, understood: Understood) -> Data[Payable]:
+    row, is_new = intake.enter(tx, arrival, understood)
+    call.status = 201 if is_new else 200
+    return Data(payable_view(row))
+
+
+# --- Reading
+
+
+@get("/v2/payables", scope="payables:read", pages_by="from_id", errors=(403, 404))
+async def list_payables(call: Call, query: PayablesQuery) -> Data[list[Payable]]:
+    """List received invoices in the order in which they came."""
+    wanted = Filter(
+        query.status,
+        query.due_before.isoformat() if query.due_before else None,
+        query.creditor,
+        query.number,
+        query.from_id.lower() if query.from_id else None,
+    )
+    organizations = call.principal.organizations(query.organization_id)
+    rows = await call.read(store.listing, organizations, wanted, query.limit + 1)
+    return Data([payable_view(row) for row in page(call, rows, query.limit, lambda row: row.id)])
+
+
+@get("/v2/payables/{id}", scope="payables:read", errors=(403, 404))
+async def get_payable(call: Call, id: Uuid) -> Data[Payable]:
+    """Read one received invoice, with what was found in it."""
+    return Data(payable_view(await call.read_inline(store.find, call.principal, id)))
+
+
+@get("/v2/payables/{id}/history", scope="payables:read", errors=(403, 404))
+async def get_payable_history(call: Call, id: Uuid) -> Data[list[PayableStep]]:
+    """Read what was done with an invoice, by whom."""
+
+    def unit(tx: Tx) -> list[PayableStep]:
+        return [step_view(step) for step in store.steps_of(tx, store.find(tx, call.principal, id))]
+
+    return Data(await call.read(unit))
+
+
+@get("/v2/payables/{id}/file", scope="payables:read", errors=(403, 404), media_types=_FILE_TYPES)
+async def get_payable_file(call: Call, id: Uuid) -> Download:
+    """Read the file back as it came, byte for byte."""
+
+    def unit(tx: Tx) -> tuple[FileRow, bytes]:
+        file = store.files_of(tx, store.find(tx, call.principal, id))[0]
+        return file, store.content_of(tx, file)
+
+    file, content = await call.read(unit)
+    return Download(content, file.media_type, file.file_name)
+
+
+@get("/v2/payables/{id}/document", scope="payables:read", errors=(403, 404), media_types=("text/html",))
+async def get_payable_document(call: Call, query: DocumentQuery, id: Uuid) -> Download:
+    """Read the invoice as a page for people: all that the file says, whatever its format."""
+    row = await call.read_inline(store.find, call.principal, id)
+    content = await call.off_loop(_document, row, query.language)
+    return Download(content, "text/html", f"{row.id}.html")
+
+
+def _document(row: PayableRow, language: Language) -> bytes:
+    return as_page(msgspec.json.decode(row.invoice, type=Invoice), language)
+
+
+# --- Decisions
+
+
+@post("/v2/payables/{id}/release", scope="payables:write", role="member", statuses=(200,), errors=(403, 404, 409))
+async def release_payable(call: Call, id: Uuid, body: NewRelease) -> Data[Payable]:
+    """Release an invoice for payment.
+
+    Above the organisation's sum it takes two people; after the first it stays `to_release`. Nothing is paid by it.
+    """
+    return await _decide(call, decisions.release, id, body.comment)
+
+
+@post("/v2/payables/{id}/reject", scope="payables:write", statuses=(200,), errors=(403, 404, 409))
+async def reject_payable(call: Call, id: Uuid, body: NewRejection) -> Data[Payable]:
+    """Reject an invoice, for good, with the reason."""
+    return await _decide(call, decisions.reject, id, body.reason)
+
+
+@post("/v2/payables/{id}/hold", scope="payables:write", statuses=(200,), errors=(403, 404, 409))
+async def hold_payable(call: Call, id: Uuid, body: NewHold) -> Data[Payable]:
+    """Let an invoice wait. A release of it is taken back."""
+    return await _decide(call, decisions.hold, id, body.comment, body.until)
+
+
+@post("/v2/payables/{id}/creditor", scope="payables:write", statuses=(200,), errors=(403, 404, 409))
+async def assign_creditor(call: Call, id: Uuid, body: NewCreditor) -> Data[Payable]:
+    """Say whose invoice it is: the person account of a creditor.
+
+    If the invoice names a bank account that this creditor is not known by, it stops until a person confirms it.
+    """
+    row = await call.read_inline(store.find, call.principal, id)
+    connection_id = (body.connection_id or row.connection_id).lower()
+    if not connection_id:
+        raise BadRequest(
+            "The field `connection_id` is required: the invoice belongs to no books yet.", field="connection_id"
+        )
+    await _organization(call, row.organization_id, connection_id)
+    access = await open_books(call.context, call.principal, connection_id, body.client_id or row.client_id or None)
+    async with access.to("personenkonten") as books:
+        creditor = KnownCreditor(connection_id, books.client_id, *await _creditor(books, body.konto))
+    return await _decide(call, decisions.assign, id, "", creditor)
+
+
+async def _creditor(books: ClientBooks, number: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the account in full, and the bank accounts it is known by. Raises BadRequest if it is no creditor of the books."""
+    years = await books.geschaeftsjahre()
+    try:
+        konto = technical(number, max(years).konto_laenge if years else 4)
+    except ValueError as error:
+        raise BadRequest(said("The field `{path}` {reason}.", path="konto", reason=error), field="konto") from None
+    if not is_personenkonto(konto) or is_debitor(konto):
+        raise BadRequest("The field `konto` must be the person account of a creditor.", field="konto")
+    for partner in await books.geschaeftspartner():
+        if partner.konto == konto:
+            return konto, partner.ibans
+    raise BadRequest("The field `konto`: the books have no such creditor.", field="konto")
+
+
+@post(
+    "/v2/payables/{id}/confirmations",
+    scope="payables:write",
+    caller="key or session",
+    role="member",
+    confirm=True,
+    statuses=(200,),
+    errors=(403, 404, 409),
+    body_example={"stop": "iban_changed", "comment": "am Telefon bestätigt"},
+)
+async def confirm_stop(call: Call, id: Uuid, body: NewConfirmation) -> Data[Payable]:
+    """Say that what stopped an invoice is right: a changed IBAN, or a number that is known with other sums.
+
+    Only a signed-in person with a second factor may, having shown within ten minutes who they are; never a key.
+    """
+    return await _decide(call, decisions.confirm, id, body.comment, body.stop)
+
+
+async def _decide(call: Call, unit: decisions.Unit, payable_id: str, comment: str, *more: object) -> Data[Payable]:
+    decision = Decision(call.principal, payable_id, call.actor, comment)
+    return await call.commit(_decided, unit, decision, more)
+
+
+def _decided(tx: Tx, unit: decisions.Unit, decision: Decision, more: tuple[object, ...]) -> Data[Payable]:
+    return Data(payable_view(unit(tx, decision, *more)))
+
+
+# --- Settings
+
+
+@get("/v2/payables/settings", scope="payables:read", errors=(403, 404))
+async def get_payables_settings(call: Call, query: OrganizationQuery) -> Data[PayablesSettings]:
+    """Read above which sum two people release, and which books received invoices belong to."""
+    row = await call.read(store.settings_of, call.principal.organization(query.organization_id))
+    return Data(_settings_view(row))
+
+
+@put("/v2/payables/settings", scope="payables:write", role="admin", errors=(403, 404))
+async def set_payables_settings(
+    call: Call, query: OrganizationQuery, body: NewPayablesSettings
+) -> Data[PayablesSettings]:
+    """Say above which sum two people release, and which books received invoices belong to. Sets both at once."""
+    organization_id = await _organization(call, query.organization_id, body.connection_id)
+    limit = None if body.two_people_above is None else to_minor(body.two_people_above)
+    if limit is not None and limit < 0:
+        raise BadRequest("The field `two_people_above` must not be negative.", field="two_people_above")
+    client_id = ""
+    if body.connection_id is not None:
+        access = await open_books(call.context, call.principal, body.connection_id, body.client_id)
+        async with access.to("stammdaten") as books:
+            client_id = books.client_id
+    elif body.client_id is not None:
+        raise BadRequest("The field `client_id` needs `connection_id`.", field="connection_id")
+    row = SettingsRow(organization_id, limit, (body.connection_id or "").lower(), client_id, call.actor.name, 0)
+    return await call.commit(_save_settings, row, call.actor)
+
+
+def _save_settings(tx: Tx, row: SettingsRow, actor: Actor) -> Data[PayablesSettings]:
+    store.lock(tx, row.organization_id)
+    store.save_settings(tx, row._replace(changed_at=tx.now))
+    audit.record(
+        tx, row.organization_id, actor, "payables.settings", row.organization_id,
+        two_people_above=row.two_people_minor, connection_id=row.connection_id, client_id=row.client_id,
+    )  # fmt: skip
+    return Data(_settings_view(row))
+
+
+def _settings_view(row: SettingsRow | None) -> PayablesSettings:
+    if row is None:
+        return PayablesSettings(two_people_above=None, connection_id=None, client_id=None)
+    limit = None if row.two_people_minor is None else from_minor(row.two_people_minor)
+    return PayablesSettings(
+        two_people_above=limit, connection_id=row.connection_id or None, client_id=row.client_id or None
+    )

@@ -1,0 +1,206 @@
+"""The life of a payable, its creditor, and what may be proposed for it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal, NamedTuple, get_args
+
+from kontobahn.formats.invoices.model import CARDS, CASH, DIRECT_DEBITS, Discount
+from kontobahn.ledger.konto import is_debitor, is_personenkonto
+from kontobahn.ledger.personenkonto import Geschaeftspartner
+
+# Choice 47: the statuses of a payable.
+Status = Literal["new", "to_release", "released", "in_payment", "paid", "rejected", "needs_person"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+# Choice 47: the kinds of documents.
+Kind = Literal["invoice", "credit_note", "correction", "prepayment"]
+Action = Literal["release", "reject", "hold", "assign", "confirm_iban", "confirm_another"]
+# The statuses that each action may be taken in.
+MAY: dict[Action, frozenset[Status]] = {
+    "release": frozenset(("to_release",)),
+    "reject": frozenset(("new", "to_release", "released", "needs_person")),
+    "hold": frozenset(("new", "to_release", "released", "needs_person")),
+    "assign": frozenset(("new", "to_release", "needs_person")),
+    "confirm_iban": frozenset(("needs_person",)),
+    "confirm_another": frozenset(("needs_person",)),
+}
+# Why a person has to look: money would go to an account that the creditor never had; the number stands for other sums already.
+Stop = Literal["iban_changed", "number_known"]
+STOPS: tuple[Stop, ...] = get_args(Stop)
+# Means by which the creditor gets the money without us.
+_PAID_OTHERWISE = CASH | CARDS | DIRECT_DEBITS
+
+
+def status_of(konto: str, stops: Iterable[str]) -> Status:
+    """Returns where a payable stands that nobody has decided about."""
+    if list(stops):
+        return "needs_person"
+    return "to_release" if konto else "new"
+
+
+def is_to_be_paid(means_code: str, payable_minor: int) -> bool:
+    """Returns whether money is to be sent for it: not if the creditor takes it, and not if nothing is owed."""
+    return means_code not in _PAID_OTHERWISE and payable_minor > 0
+
+
+# --- Skonto
+
+
+class Skonto(NamedTuple):
+    """What may be deducted up to and including a day."""
+
+    percent: Decimal
+    days: int
+    until: date
+    amount_minor: int
+
+
+def skonto_of(discounts: Iterable[Discount], issued_on: date, due_minor: int) -> list[Skonto]:
+    """Returns the Skonto of an invoice, the largest first; none that lacks its rate or its day, or is no part of what is due."""
+    found = []
+    for one in discounts:
+        until = one.until or (None if one.days is None else issued_on + timedelta(days=one.days))
+        if one.percent is None or until is None or not 0 < one.percent < 100 or due_minor <= 0:
+            continue
+        base = due_minor if one.base_minor is None else one.base_minor
+        amount = one.amount_minor
+        if amount is None:
+            amount = int((base * one.percent / 100).quantize(Decimal(1), ROUND_HALF_UP))
+        if 0 < amount < due_minor:
+            found.append(Skonto(one.percent, (until - issued_on).days, until, amount))
+    return sorted(found, key=lambda skonto: (-skonto.amount_minor, skonto.until))
+
+
+# --- The same invoice in another dress
+
+
+def identity(vat_id: str, tax_number: str, name: str, number: str, issued_on: date) -> str:
+    """Returns seller, number and day in a form that does not depend on how a file writes them."""
+    seller = bare(vat_id) or bare(tax_number) or plain_name(name)
+    return f"{seller}|{bare(number)}|{issued_on.isoformat()}"
+
+
+def bare(text: str) -> str:
+    """Letters and digits alone, in capitals."""
+    return re.sub(r"[^0-9A-Z]", "", text.upper())
+
+
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+_LEGAL_FORMS = frozenset(
+    (
+        "ag", "bv", "cie", "co", "eg", "ek", "ev", "gbr", "gmbh", "haftungsbeschraenkt", "inh", "kg", "kgaa", "limited", "ltd",
+        "mbb", "mbh", "nv", "ohg", "partg", "sarl", "sas", "se", "srl", "ug", "und",
+    )
+)  # fmt: skip
+
+
+def plain_name(name: str) -> str:
+    """Returns the words of a name without its legal form: “Müller GmbH & Co. KG” is `mueller`."""
+    words = re.findall(r"[0-9a-z]+", name.casefold().translate(_UMLAUTS).replace(".", ""))
+    return " ".join([word for word in words if word not in _LEGAL_FORMS] or words)
+
+
+# --- The creditor
+
+
+class Seller(NamedTuple):
+    """The one who sent an invoice, as far as the books may know it."""
+
+    name: str
+    vat_id: str
+    ibans: tuple[str, ...]
+
+
+class KnownCreditor(NamedTuple):
+    """A creditor in the books of a client."""
+
+    connection_id: str
+    client_id: str
+    konto: str
+    ibans: tuple[str, ...]
+
+
+FoundBy = Literal["vat_id", "iban", "name"]
+
+
+class FoundCreditor(NamedTuple):
+    partner: Geschaeftspartner
+    by: FoundBy
+
+
+def find_creditor(seller: Seller, partners: Sequence[Geschaeftspartner]) -> FoundCreditor | None:
+    """Returns the creditor, if exactly one fits by the first of VAT id, IBAN and name that any fits by.
+
+    Somebody with another VAT id is somebody else, whatever the name and the account.
+    """
+    creditors = [one for one in partners if is_personenkonto(one.konto) and not is_debitor(one.konto)]
+    vat_id = bare(seller.vat_id)
+    if vat_id:
+        same = [one for one in creditors if bare(one.ust_id) == vat_id]
+        if same:
+            return FoundCreditor(same[0], "vat_id") if len(same) == 1 else None
+        creditors = [one for one in creditors if not one.ust_id]
+    ibans = set(seller.ibans)
+    by_iban = [one for one in creditors if ibans.intersection(one.ibans)]
+    if by_iban:
+        return FoundCreditor(by_iban[0], "iban") if len(by_iban) == 1 else None
+    name = plain_name(seller.name)
+    by_name = [one for one in creditors if plain_name(one.name) == name]
+    return FoundCreditor(by_name[0], "name") if len(by_name) == 1 else None
+
+
+def look_alikes(seller: Seller, partners: Sequence[Geschaeftspartner]) -> list[Geschaeftspartner]:
+    """Returns creditors of the same name that have another VAT id."""
+    vat_id, name = bare(seller.vat_id), plain_name(seller.name)
+    return [
+        one
+        for one in partners
+        if vat_id
+        and one.ust_id
+        and bare(one.ust_id) != vat_id
+        and plain_name(one.name) == name
+        and not is_debitor(one.konto)
+    ]
+
+
+def is_changed_iban(ibans: Sequence[str], known: Iterable[str]) -> bool:
+    """Returns whether none of the accounts that an invoice names is one the creditor is known by."""
+    known = set(known)
+    return bool(ibans and known) and not known.intersection(ibans)
+
+
+# --- Account and tax key
+
+
+class Proposal(NamedTuple):
+    """The account that an invoice may be booked to, its tax key, and why: never booked without a person."""
+
+    konto: str
+    steuer: str
+    reason: str
+
+
+class EarlierLeg(NamedTuple):
+    """An invoice of the creditor that is booked: the account on the other side, and the tax key."""
+
+    gegenkonto: str
+    bu_schluessel: str
+
+
+# Fewer say little about a habit; beyond these older ones say little about today.
+_FEWEST, LATEST = 2, 24
+
+
+def propose(legs: Sequence[EarlierLeg]) -> Proposal | None:
+    """Returns the account that most of the creditor's latest invoices were booked to, if most of them agree."""
+    counted = Counter(legs[-LATEST:])
+    if not counted:
+        return None
+    (leg, times), total = counted.most_common(1)[0], counted.total()
+    if total < _FEWEST or times * 2 <= total:
+        return None
+    return Proposal(leg.gegenkonto, leg.bu_schluessel, f"{times}/{total}")

@@ -1,0 +1,255 @@
+"""The rows of received invoices: files by their content, payables by their identity, steps in the order in which they were taken."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kontobahn.access.principal import Principal, ask_in_scope, find_in_scope, in_scope
+from kontobahn.db import Rounds, Table, Tx, short_read
+from kontobahn.ids import new_id
+from kontobahn.payables.rules import Kind, Status
+
+
+class FileRow(NamedTuple):
+    """A file without its bytes."""
+
+    organization_id: str
+    id: str
+    sha256: str
+    file_name: str
+    media_type: str
+    size: int
+    actor: str
+    created_at: int
+    refused: str
+
+
+class PayableRow(NamedTuple):
+    organization_id: str
+    id: str
+    status: Status
+    kind: Kind
+    format: str
+    profile: str
+    number: str
+    issue_date: str
+    due_date: str | None
+    currency_code: str
+    total_minor: int
+    payable_minor: int
+    creditor_name: str
+    creditor_vat_id: str
+    creditor_tax_number: str
+    creditor_iban: str
+    identity: str
+    connection_id: str
+    client_id: str
+    konto: str
+    stops: str
+    hold_until: str | None
+    means_code: str
+    invoice: str
+    terms: str
+    findings: str
+    warnings: str
+    proposal: str
+    file_id: str
+    document_guid: str
+    payment_id: int | None
+    match_id: str | None
+    created_at: int
+    updated_at: int
+
+
+class StepRow(NamedTuple):
+    organization_id: str
+    id: str
+    payable_id: str
+    action: str
+    user_id: str
+    actor: str
+    comment: str
+    created_at: int
+
+
+class SettingsRow(NamedTuple):
+    organization_id: str
+    two_people_minor: int | None
+    connection_id: str
+    client_id: str
+    changed_by: str
+    changed_at: int
+
+
+FILES = Table("payables_files", FileRow)
+PAYABLES = Table("payables", PayableRow)
+STEPS = Table("payables_steps", StepRow)
+SETTINGS = Table("payables_settings", SettingsRow, key=("organization_id",))
+
+
+def lock(tx: Tx, organization_id: str) -> None:
+    """Serialises what comes in and what is decided about the invoices of an organisation."""
+    tx.lock("payables", organization_id)
+
+
+# --- Files
+
+
+def file_by_content(tx: Tx, organization_id: str, sha256: str) -> FileRow | None:
+    return FILES.one(tx, "organization_id = ? AND sha256 = ?", organization_id, sha256)
+
+
+def insert_file(tx: Tx, row: FileRow, content: bytes) -> None:
+    marks = ", ".join("?" * (len(row) + 1))
+    tx.put_large(f"INSERT INTO payables_files ({FILES.columns}, content) VALUES ({marks})", *row, content)
+
+
+def find_file(tx: Tx, principal: Principal, file_id: str) -> FileRow:
+    return find_in_scope(tx, FILES, principal, "File", file_id.lower())
+
+
+def content_of(tx: Tx, file: FileRow) -> bytes:
+    ((content,),) = tx.all(
+        "SELECT content FROM payables_files WHERE organization_id = ? AND id = ?", file.organization_id, file.id
+    )
+    return bytes(content)
+
+
+def differences(tx: Tx, organization_id: str) -> list[str]:
+    """Compares the bytes of every file with its checksum, one file at a time."""
+    found = []
+    for file in FILES.all(tx, "organization_id = ? ORDER BY id", organization_id):
+        if hashlib.sha256(content_of(tx, file)).hexdigest() != file.sha256:
+            found.append(f"received file {file.id}: its bytes are not those that came.")
+    return found
+
+
+def add_dress(tx: Tx, row: PayableRow, file_id: str) -> None:
+    tx.run(
+        "INSERT INTO payables_dresses (organization_id, file_id, payable_id, created_at) VALUES (?, ?, ?, ?)",
+        row.organization_id, file_id, row.id, tx.now,
+    )  # fmt: skip
+
+
+def payable_in(tx: Tx, organization_id: str, file_id: str) -> PayableRow | None:
+    """Returns the invoice that came in this file."""
+    dress = tx.one(
+        "SELECT payable_id FROM payables_dresses WHERE organization_id = ? AND file_id = ?", organization_id, file_id
+    )
+    return None if dress is None else get(tx, organization_id, dress[0])
+
+
+def files_of(tx: Tx, row: PayableRow) -> list[FileRow]:
+    """Returns the files that an invoice came in, the first one first."""
+    dresses = tx.all(
+        "SELECT file_id FROM payables_dresses WHERE organization_id = ? AND payable_id = ?", row.organization_id, row.id
+    )
+    found = [FILES.one(tx, "organization_id = ? AND id = ?", row.organization_id, file_id) for (file_id,) in dresses]
+    return sorted((file for file in found if file is not None), key=lambda file: (file.id != row.file_id, file.id))
+
+
+# --- Payables
+
+
+@short_read
+def find(principal: Principal, payable_id: str) -> Rounds[PayableRow]:
+    return ask_in_scope(PAYABLES, principal, "Payable", payable_id.lower())
+
+
+def get(tx: Tx, organization_id: str, payable_id: str) -> PayableRow | None:
+    return PAYABLES.one(tx, "organization_id = ? AND id = ?", organization_id, payable_id)
+
+
+def twins(tx: Tx, organization_id: str, identity: str) -> list[PayableRow]:
+    """Returns the invoices of the same seller with the same number and day, whatever their sums."""
+    return PAYABLES.all(tx, "organization_id = ? AND identity = ? ORDER BY id", organization_id, identity)
+
+
+def paid_to(tx: Tx, organization_id: str, konto: str) -> list[str]:
+    """Returns the accounts that invoices of this creditor were paid to."""
+    rows = tx.all(
+        "SELECT DISTINCT creditor_iban FROM payables WHERE organization_id = ? AND konto = ?"
+        " AND (status = 'paid' OR status = 'in_payment')",
+        organization_id, konto,
+    )  # fmt: skip
+    return [iban for (iban,) in rows if iban]
+
+
+class Filter(NamedTuple):
+    status: str | None = None
+    due_before: str | None = None
+    creditor: str | None = None
+    number: str | None = None
+    from_id: str | None = None
+
+
+def listing(tx: Tx, organizations: tuple[str, ...], wanted: Filter, limit: int) -> list[PayableRow]:
+    """Returns payables in the order in which they came."""
+    bounds: Iterable[tuple[str, Any]] = (
+        ("status = ?", wanted.status),
+        ("due_date < ?", wanted.due_before),
+        ("konto = ?", wanted.creditor),
+        ("number = ?", wanted.number),
+        ("id > ?", wanted.from_id),
+    )
+    given = [(condition, value) for condition, value in bounds if value is not None]
+    condition = "".join(f" AND {text}" for text, _ in given)
+    return PAYABLES.all(
+        tx,
+        f"{in_scope(len(organizations))}{condition} ORDER BY id LIMIT ?",
+        *organizations, *(value for _, value in given), limit,
+    )  # fmt: skip
+
+
+def latest(tx: Tx, organization_id: str, status: Status | None, before: str, limit: int) -> list[PayableRow]:
+    """Returns the newest first; `before` is the id of the last one of the page before."""
+    bounds = [("status = ?", status), ("id < ?", before or None)]
+    given = [(condition, value) for condition, value in bounds if value is not None]
+    condition = "".join(f" AND {text}" for text, _ in given)
+    return PAYABLES.all(
+        tx, f"organization_id = ?{condition} ORDER BY id DESC LIMIT ?",
+        organization_id, *(value for _, value in given), limit,
+    )  # fmt: skip
+
+
+class Count(NamedTuple):
+    status: Status
+    number: int
+    payable_minor: int
+
+
+def counts(tx: Tx, organization_id: str) -> list[Count]:
+    """Returns how many invoices stand where, and what is owed for them in euros."""
+    rows = tx.all(
+        "SELECT status, COUNT(*), COALESCE(SUM(CASE WHEN currency_code = 'EUR' THEN payable_minor ELSE 0 END), 0) FROM payables"
+        " WHERE organization_id = ? GROUP BY status",
+        organization_id,
+    )
+    return [Count(status, int(number), int(total)) for status, number, total in rows]
+
+
+# --- Steps
+
+
+def record_step(tx: Tx, row: PayableRow, action: str, user_id: str, actor: str, comment: str) -> None:
+    STEPS.insert(tx, StepRow(row.organization_id, new_id(), row.id, action, user_id, actor, comment, tx.now))
+
+
+def steps_of(tx: Tx, row: PayableRow) -> list[StepRow]:
+    return STEPS.all(tx, "organization_id = ? AND payable_id = ? ORDER BY id", row.organization_id, row.id)
+
+
+# --- Settings
+
+
+def settings_of(tx: Tx, organization_id: str) -> SettingsRow | None:
+    return SETTINGS.one(tx, "organization_id = ?", organization_id)
+
+
+def save_settings(tx: Tx, row: SettingsRow) -> None:
+    if settings_of(tx, row.organization_id) is None:
+        SETTINGS.insert(tx, row)
+    else:
+        SETTINGS.update(tx, row, **row._asdict())

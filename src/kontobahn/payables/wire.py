@@ -1,0 +1,231 @@
+"""Structs that the calls of payables share: a payable as it is shown, its findings, its steps; events; errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from kontobahn.api.answers import Error
+from kontobahn.api.wire import Answer, Timestamp, Uuid
+from kontobahn.clock import to_datetime
+from kontobahn.db import Tx
+from kontobahn.formats.invoices.findings import Class, Finding, Remark, Severity
+from kontobahn.money import from_minor
+from kontobahn.payables.rules import Kind, Status, Stop, is_to_be_paid
+from kontobahn.payables.store import PayableRow, StepRow
+from kontobahn.webhooks import outbox
+
+
+class PayableFinding(Answer):
+    # After the letter of the ministry of finance.
+    finding_class: Class = msgspec.field(name="class")
+    rule: Annotated[str, Meta(examples=["BR-CO-15"])]
+    rule_set: Annotated[str, Meta(examples=["EN 16931 1.3.16"])]
+    path: str
+    severity: Severity
+    message: str
+
+
+class PayableCreditor(Answer):
+    name: str
+    vat_id: str | None
+    iban: str | None
+    konto: Annotated[str | None, Meta(description="The person account; null while none is assigned.")]
+
+
+class SkontoTerm(Answer):
+    percent: Decimal
+    days: int
+    until: date
+    amount: Annotated[Decimal, Meta(description="What is deducted.")]
+
+
+class PayableProposal(Answer):
+    konto: str
+    steuer: Annotated[str, Meta(description="The tax key; empty for none.")]
+    reason: Annotated[str, Meta(description="The share of the creditor's latest invoices.", examples=["5/6"])]
+
+
+class Payable(Answer, kw_only=True):
+    id: Uuid
+    organization_id: Uuid
+    status: Status
+    kind: Kind
+    number: str
+    issue_date: date
+    due_date: date | None
+    currency_code: str
+    total: Decimal
+    payable_amount: Decimal
+    creditor: PayableCreditor
+    terms: Annotated[list[SkontoTerm], Meta(description="Skonto, the largest first.")]
+    format: str
+    profile: str
+    findings: list[PayableFinding]
+    warnings: list[str]
+    proposals: PayableProposal | None
+    stops: Annotated[list[Stop], Meta(description="Why a person has to look at it.")]
+    hold_until: date | None
+    to_be_paid: Annotated[
+        bool, Meta(description="False if nothing is owed, or the creditor takes the money (direct debit, card, cash).")
+    ]
+    connection_id: Uuid | None
+    client_id: str | None
+    payment_id: str | None
+    match_id: Uuid | None
+    document_guid: Uuid
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class PayableStep(Answer):
+    action: str
+    actor: str
+    comment: str
+    created_at: Timestamp
+
+
+class PayablesError(Error, kw_only=True):
+    """An error of payables."""
+
+    samples: ClassVar[Mapping[int, dict[str, Any]]] = {
+        409: {"error": "This payable is rejected: it cannot be released.", "status": "rejected"},
+        422: {
+            "error": "No invoice could be read from the file. It is kept.",
+            "file_id": "01930000-0000-7000-8000-0000a1b2c3d4",
+            "findings": [],
+        },
+    }
+
+    status: Annotated[Status, Meta(description="409: that of the payable.")] | UnsetType = UNSET
+    file_id: Annotated[Uuid, Meta(description="422: by which the file is kept.")] | UnsetType = UNSET
+    findings: Annotated[list[PayableFinding], Meta(description="422: what is wrong with the file.")] | UnsetType = UNSET
+
+
+_findings = msgspec.json.Decoder(list[Finding]).decode
+_warnings = msgspec.json.Decoder(list[Remark]).decode
+_terms = msgspec.json.Decoder(list[SkontoTerm]).decode
+_proposal = msgspec.json.Decoder(PayableProposal | None).decode
+
+
+def payable_view(row: PayableRow) -> Payable:
+    return Payable(
+        id=row.id,
+        organization_id=row.organization_id,
+        status=row.status,
+        kind=row.kind,
+        number=row.number,
+        issue_date=date.fromisoformat(row.issue_date),
+        due_date=_day(row.due_date),
+        currency_code=row.currency_code,
+        total=from_minor(row.total_minor),
+        payable_amount=from_minor(row.payable_minor),
+        creditor=PayableCreditor(
+            name=row.creditor_name,
+            vat_id=row.creditor_vat_id or None,
+            iban=row.creditor_iban or None,
+            konto=row.konto or None,
+        ),
+        terms=_terms(row.terms),
+        format=row.format,
+        profile=row.profile,
+        findings=[finding_view(one) for one in _findings(row.findings)],
+        warnings=[one.message("en") for one in _warnings(row.warnings)],
+        proposals=_proposal(row.proposal),
+        stops=row.stops.split(),  # type: ignore[arg-type]
+        hold_until=_day(row.hold_until),
+        to_be_paid=is_to_be_paid(row.means_code, row.payable_minor),
+        connection_id=row.connection_id or None,
+        client_id=row.client_id or None,
+        payment_id=None if row.payment_id is None else str(row.payment_id),
+        match_id=row.match_id,
+        document_guid=row.document_guid,
+        created_at=to_datetime(row.created_at),
+        updated_at=to_datetime(row.updated_at),
+    )
+
+
+def finding_view(finding: Finding) -> PayableFinding:
+    return PayableFinding(
+        finding_class=finding.kind,
+        rule=finding.rule,
+        rule_set=finding.rule_set,
+        path=finding.path,
+        severity=finding.severity,
+        message=finding.message("en"),
+    )
+
+
+def _day(text: str | None) -> date | None:
+    return None if text is None else date.fromisoformat(text)
+
+
+def step_view(row: StepRow) -> PayableStep:
+    return PayableStep(action=row.action, actor=row.actor, comment=row.comment, created_at=to_datetime(row.created_at))
+
+
+# --- Events: the `data` of each, and the function that emits it, in the transaction of the change
+
+
+class _OfPayable(Answer):
+    payable_id: Uuid
+    number: Annotated[str, Meta(examples=["RE-2026-00123"])]
+    creditor_name: Annotated[str, Meta(examples=["Beispiel Bürobedarf GmbH"])]
+    payable_amount: Decimal
+    currency_code: Annotated[str, Meta(examples=["EUR"])]
+    due_date: date | None
+
+
+class PayableReceived(_OfPayable, kw_only=True):
+    """An invoice came in that was not known in any dress. Only further webhook endpoints get it."""
+
+    status: Annotated[str, Meta(examples=["to_release"])]
+
+
+class PayableReleased(_OfPayable, kw_only=True):
+    """An invoice was released for payment, by as many people as its sum needs. Only further webhook endpoints get it."""
+
+
+class PayableRejected(_OfPayable, kw_only=True):
+    """An invoice was rejected. Only further webhook endpoints get it."""
+
+    reason: str
+
+
+EVENTS: dict[str, type[Answer]] = {
+    "payable.received": PayableReceived,
+    "payable.released": PayableReleased,
+    "payable.rejected": PayableRejected,
+}
+
+
+def emit_received(tx: Tx, row: PayableRow) -> None:
+    _emit(tx, row, "payable.received", PayableReceived(**_facts(row), status=row.status))
+
+
+def emit_released(tx: Tx, row: PayableRow) -> None:
+    _emit(tx, row, "payable.released", PayableReleased(**_facts(row)))
+
+
+def emit_rejected(tx: Tx, row: PayableRow, reason: str) -> None:
+    _emit(tx, row, "payable.rejected", PayableRejected(**_facts(row), reason=reason))
+
+
+def _emit(tx: Tx, row: PayableRow, event: str, data: Answer) -> None:
+    outbox.emit(tx, row.organization_id, event, f"payable:{row.id}", data)
+
+
+def _facts(row: PayableRow) -> dict[str, Any]:
+    return {
+        "payable_id": row.id,
+        "number": row.number,
+        "creditor_name": row.creditor_name,
+        "payable_amount": from_minor(row.payable_minor),
+        "currency_code": row.currency_code,
+        "due_date": _day(row.due_date),
+    }

@@ -1,0 +1,205 @@
+"""An invoice that comes in is kept byte for byte, read once whatever its dress, and its sender is found in the books or not at all."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from kontobahn.formats.invoices.model import CREDIT_NOTE, DirectDebit, Totals
+from tests.harness import Service
+from tests.received_invoices import (
+    COFFEE,
+    OTHER_IBAN,
+    SELLER_IBAN,
+    SELLER_VAT_ID,
+    Inbox,
+    as_xml,
+    from_seller,
+    paid_to,
+)
+
+
+def test_an_invoice_of_a_known_creditor_waits_for_its_release(service: Service) -> None:
+    inbox = Inbox(service)
+    payable = inbox.received()
+    assert payable["status"] == "to_release"
+    assert payable["creditor"] == {
+        "name": "Rösterei Hafen GmbH", "vat_id": SELLER_VAT_ID, "iban": SELLER_IBAN, "konto": "700010000",
+    }  # fmt: skip
+    assert (payable["number"], payable["issue_date"], payable["due_date"]) == ("R-7", "2026-03-02", "2026-03-16")
+    assert (payable["total"], payable["payable_amount"], payable["currency_code"]) == (33.02, 33.02, "EUR")
+    assert payable["client_id"] == "29098-55003"
+    assert inbox.shown(payable) == payable
+    assert service.get("/v2/payables", inbox.owner.key).json()["data"] == [payable]
+
+
+def test_the_file_comes_back_byte_for_byte(service: Service) -> None:
+    inbox = Inbox(service)
+    content = b"\xef\xbb\xbf" + as_xml() + b"\n<!-- end -->\n"
+    payable = inbox.received(content, name="Rechnung März.xml")
+    answer = service.get(f"/v2/payables/{payable['id']}/file", inbox.owner.key)
+    assert answer.content == content
+    assert answer.headers["content-type"] == "application/xml"
+    assert "Rechnung%20M%C3%A4rz.xml" in answer.headers["content-disposition"]
+
+
+@pytest.mark.either_engine
+def test_the_same_invoice_in_another_dress_is_one(service: Service) -> None:
+    inbox = Inbox(service)
+    payable = inbox.received()
+    again = inbox.send()
+    other = inbox.send(as_xml(buyer_reference="04011000-1-93"), name="zweite.xml")
+    assert (again.status_code, other.status_code) == (200, 200)
+    assert again.json()["data"]["id"] == other.json()["data"]["id"] == payable["id"]
+    assert len(service.get("/v2/payables", inbox.owner.key).json()["data"]) == 1
+
+
+@pytest.mark.either_engine
+def test_the_same_number_with_other_sums_stops(service: Service) -> None:
+    inbox = Inbox(service)
+    inbox.received()
+    sums = Totals(lines_minor=3086, net_minor=3086, vat_minor=217, gross_minor=3303, due_minor=3303)
+    other = inbox.received(as_xml(totals=sums))
+    assert (other["status"], other["stops"]) == ("needs_person", ["number_known"])
+    assert inbox.decide(other, "release").status_code == 409
+
+
+@pytest.mark.either_engine
+def test_a_changed_iban_stops_whatever_the_creditor_was_found_by(service: Service) -> None:
+    inbox = Inbox(service)
+    changed = inbox.received(as_xml(paid_to(OTHER_IBAN)))
+    assert (changed["status"], changed["stops"], changed["creditor"]["konto"]) == (
+        "needs_person", ["iban_changed"], "700010000",
+    )  # fmt: skip
+    refused = inbox.decide(changed, "release")
+    assert (refused.status_code, refused.json()["status"]) == (409, "needs_person")
+    by_key = inbox.decide(changed, "confirmations", stop="iban_changed")
+    assert by_key.status_code == 403, "a key never says that an account is right"
+    assert inbox.shown(changed)["status"] == "needs_person"
+
+
+@pytest.mark.either_engine
+def test_somebody_with_another_vat_id_is_somebody_else(service: Service) -> None:
+    inbox = Inbox(service)
+    other = inbox.received(as_xml(from_seller(vat_id="DE811569869")))
+    assert (other["status"], other["creditor"]["konto"]) == ("new", None)
+    assert other["warnings"][-1] == "70001 Roesterei Hafen has the same name and another VAT id."
+
+
+@pytest.mark.either_engine
+def test_without_a_vat_id_the_account_and_then_the_name_decide(service: Service) -> None:
+    inbox = Inbox(service, ustId=None)
+    by_iban = inbox.received(as_xml(from_seller(name="Ganz anders GmbH")))
+    by_name = inbox.received(as_xml(paid_to(OTHER_IBAN, number="R-8")))
+    stranger = from_seller(name="Rösterei Hafen Nord GmbH")
+    nobody = inbox.received(as_xml(stranger, number="R-9", payment=paid_to(OTHER_IBAN).payment))
+    assert by_iban["creditor"]["konto"] == by_name["creditor"]["konto"] == "700010000"
+    assert by_name["stops"] == ["iban_changed"], "a name alone says nothing of an account"
+    assert nobody["creditor"]["konto"] is None
+
+
+@pytest.mark.either_engine
+def test_a_customer_is_never_taken_for_a_creditor(service: Service) -> None:
+    inbox = Inbox(service, personenkontoNummer="10010")
+    assert inbox.received()["creditor"]["konto"] is None
+
+
+@pytest.mark.either_engine
+def test_sums_are_those_of_the_file(service: Service) -> None:
+    inbox = Inbox(service)
+    payable = inbox.received(as_xml(totals=COFFEE.totals._replace(due_minor=3300, rounding_minor=0)))
+    assert (payable["total"], payable["payable_amount"]) == (33.02, 33.0)
+    assert payable["findings"], "what does not add up is told"
+
+
+@pytest.mark.either_engine
+def test_skonto_is_exact_and_ends_with_its_day(service: Service) -> None:
+    payable = Inbox(service).received(as_xml(payment=COFFEE.payment._replace(terms="#SKONTO#TAGE=7#PROZENT=2.00#\n")))
+    assert payable["terms"] == [{"percent": 2, "days": 7, "until": "2026-03-09", "amount": 0.66}]
+
+
+@pytest.mark.either_engine
+def test_what_the_creditor_takes_is_not_to_be_paid(service: Service) -> None:
+    inbox = Inbox(service)
+    means = COFFEE.payment._replace(
+        means_code="59", transfers=(), direct_debit=DirectDebit("M-1", "DE98ZZZ09999999999")
+    )
+    debit = inbox.received(as_xml(payment=means))
+    credit = inbox.received(as_xml(type_code=CREDIT_NOTE, number="G-1"))
+    assert (debit["to_be_paid"], debit["status"]) == (False, "to_release")
+    assert (credit["to_be_paid"], credit["kind"], credit["payable_amount"]) == (False, "credit_note", -33.02)
+
+
+def test_a_file_without_an_invoice_is_kept_and_told(service: Service) -> None:
+    inbox = Inbox(service)
+    refused = inbox.send(b"<html>Mahnung</html>", name="mahnung.xml")
+    assert refused.status_code == 422
+    told = refused.json()
+    assert told["findings"][0]["class"] == "format"
+    assert told["findings"][0]["message"]
+    assert inbox.send(b"<html>Mahnung</html>").json()["file_id"] == told["file_id"], "kept once"
+    assert inbox.books.rows("SELECT file_name, content FROM payables_files") == [
+        ("mahnung.xml", b"<html>Mahnung</html>")
+    ]
+    assert service.get("/v2/payables", inbox.owner.key).json()["data"] == []
+
+
+@pytest.mark.either_engine
+def test_a_file_is_bounded(service: Service) -> None:
+    assert Inbox(service).send(b"<" + b" " * 20_000_000).status_code == 413
+
+
+@pytest.mark.either_engine
+def test_an_organisation_without_books_receives_all_the_same(service: Service) -> None:
+    owner = service.organization()
+    answer = service.post(
+        "/v2/payables/files", owner.key, content=as_xml(), headers={"Content-Type": "application/xml"}
+    )
+    assert (answer.status_code, answer.json()["data"]["status"]) == (201, "new")
+    assert answer.json()["data"]["connection_id"] is None
+
+
+@pytest.mark.either_engine
+def test_account_and_key_are_proposed_from_the_creditors_bookings(service: Service) -> None:
+    inbox = Inbox(service)
+    inbox.books.post(
+        "2026-01-05 H 70001 3300 50,00 R-1\n2026-02-05 H 70001 3300 60,00 R-2\n2026-02-06 H 70001 4930 7,00 R-3"
+    )
+    assert inbox.received()["proposals"] == {"konto": "33000000", "steuer": "", "reason": "2/3"}
+
+
+@pytest.mark.either_engine
+def test_lists_are_narrowed_and_walked(service: Service) -> None:
+    inbox = Inbox(service)
+    first = inbox.received()
+    second = inbox.received(as_xml(number="R-8", payment=COFFEE.payment._replace(due_on=date(2026, 4, 1))))
+
+    def listed(**query: str) -> list[str]:
+        answer = service.get("/v2/payables", inbox.owner.key, params=query)
+        assert answer.status_code == 200, answer.text
+        return [row["id"] for row in answer.json()["data"]]
+
+    assert listed() == [first["id"], second["id"]]
+    assert listed(due_before="2026-04-01") == [first["id"]]
+    assert listed(number="R-8") == listed(from_id=first["id"]) == [second["id"]]
+    assert listed(creditor="700010000", status="to_release") == [first["id"], second["id"]]
+    assert listed(status="paid") == []
+    page = service.get("/v2/payables", inbox.owner.key, params={"limit": 1})
+    assert f"from_id={first['id']}" in page.headers["link"]
+
+
+@pytest.mark.either_engine
+def test_a_page_shows_what_the_seller_wrote_as_text(service: Service) -> None:
+    inbox = Inbox(service)
+    line = COFFEE.lines[0]._replace(name="<script>alert(1)</script>", quantity=Decimal("1234.5"))
+    payable = inbox.received(as_xml(lines=[line]))
+    page = service.get(f"/v2/payables/{payable['id']}/document", inbox.owner.key)
+    assert page.headers["content-type"].startswith("text/html")
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page.text
+    assert "<script" not in page.text
+    assert "1.234,5 KGM" in page.text
+    assert "33,02 EUR" in page.text
+    english = service.get(f"/v2/payables/{payable['id']}/document", inbox.owner.key, params={"language": "en"})
+    assert "1,234.5 KGM" in english.text

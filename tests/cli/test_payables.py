@@ -1,0 +1,24 @@
+"""Received invoices on the command line: imported once, and told if none can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.command_line import CommandLine
+from tests.received_invoices import as_xml
+
+
+def test_files_are_imported_once_and_listed(cli: CommandLine, tmp_path: Path) -> None:
+    cli.ok("organizations", "create", "--name", "Muster GmbH")
+    first, again, letter = (tmp_path / name for name in ("rechnung.xml", "kopie.xml", "brief.xml"))
+    first.write_bytes(as_xml())
+    again.write_bytes(as_xml(buyer_reference="7"))
+    letter.write_bytes(b"<html>Mahnung</html>")
+    done = cli.run("payables", "import", str(first), str(again), str(letter), "--json")
+    assert done.code == 1
+    outcomes = [(one["new"], one["id"] is not None, one["error"] is None) for one in done.json]
+    assert outcomes == [(True, True, True), (False, True, True), (False, False, False)]
+    [listed] = cli.facts("payables", "list", "--status", "new")
+    assert (listed["creditor"], listed["number"], listed["amount"]) == ("Rösterei Hafen GmbH", "R-7", "33.02 EUR")
+    assert cli.facts("payables", "list", "--status", "paid") == []
+    assert "R-7 of Rösterei Hafen GmbH, new. It is known already." in cli.ok("payables", "import", str(again)).out

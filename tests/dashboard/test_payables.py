@@ -1,0 +1,87 @@
+"""The pages of received invoices: what comes in is shown whole, and decided about where it is looked at."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.dashboard.browsing import Browser
+from tests.harness import Organization, Service
+from tests.received_invoices import OTHER_IBAN, Inbox, as_xml, from_seller, paid_to
+
+PATH = "/dashboard/payables"
+
+
+@pytest.fixture
+def inbox(service: Service, muster: Organization) -> Inbox:
+    return Inbox(service, muster)
+
+
+def _upload(browser: Browser, content: bytes) -> str:
+    """Returns the address that the browser is led to, or the page with what is wrong."""
+    answer = browser.send(
+        "POST", PATH, files={"file": ("rechnung.xml", content)}, headers={"origin": browser.service.base_url}
+    )
+    return answer.headers["location"] if answer.status_code == 303 else answer.text
+
+
+@pytest.mark.either_engine
+def test_an_invoice_is_added_looked_at_and_released(inbox: Inbox, browser: Browser) -> None:
+    assert "No invoice received yet" in browser.get(PATH).text
+    page = _upload(browser, as_xml())
+    shown = browser.get(page).text
+    for text in ("Rösterei Hafen GmbH", "70001", "Kaffee &amp; Tee", "2 % Skonto", "The invoice has been received."):
+        assert text in shown, text
+    assert _upload(browser, as_xml()) == page
+    assert "This invoice is known already." in browser.get(page).text
+    assert browser.get(f"{page}/file").content == as_xml()
+    assert browser.post(f"{page}/release", {"comment": "Ware ist da"}).status_code == 303
+    shown = browser.get(page).text
+    assert "Ware ist da" in shown
+    assert f'action="{page}/release"' not in shown
+    listed = browser.get(f"{PATH}?status=released").text
+    assert "R-7" in listed
+    assert "Nothing found" in browser.get(f"{PATH}?status=paid").text
+
+
+@pytest.mark.either_engine
+def test_what_cannot_be_read_is_said_on_the_page(inbox: Inbox, browser: Browser) -> None:
+    shown = _upload(browser, b"<html>Mahnung</html>")
+    assert 'class="notice bad"' in shown
+    assert "No invoice received yet" in shown
+
+
+@pytest.mark.either_engine
+def test_a_creditor_is_assigned_and_a_wrong_one_is_said_beside_the_field(inbox: Inbox, browser: Browser) -> None:
+    page = f"{PATH}/{inbox.received(as_xml(from_seller(vat_id='DE811569869')))['id']}"
+    shown = browser.get(page).text
+    assert "creditor unknown" in shown
+    assert "has the same name and another VAT id" in shown
+    wrong = browser.post(f"{page}/creditor", {"konto": "70009"})
+    assert wrong.status_code == 422
+    assert 'id="e-konto"' in wrong.text
+    assert browser.post(f"{page}/creditor", {"konto": "70001"}).status_code == 303
+    assert "to be released" in browser.get(page).text
+
+
+@pytest.mark.either_engine
+def test_a_new_iban_is_not_confirmed_without_a_second_factor(inbox: Inbox, browser: Browser) -> None:
+    page = f"{PATH}/{inbox.received(as_xml(paid_to(OTHER_IBAN)))['id']}"
+    shown = browser.get(page).text
+    assert "The IBAN is another one than the one this supplier is known by." in shown
+    assert f'action="{page}/release"' not in shown
+    refused = browser.post(f"{page}/confirm", {"stop": "iban_changed"})
+    assert refused.status_code == 422
+    assert "second factor" in refused.text
+    assert "stopped" in browser.get(page).text
+
+
+@pytest.mark.either_engine
+def test_an_invoice_is_held_back_and_rejected_with_its_reason(inbox: Inbox, browser: Browser) -> None:
+    page = f"{PATH}/{inbox.received()['id']}"
+    assert browser.post(f"{page}/hold", {"until": "2026-04-01"}).status_code == 303
+    assert "Waits until" in browser.get(page).text
+    assert browser.post(f"{page}/reject", {"reason": ""}).status_code == 422
+    assert browser.post(f"{page}/reject", {"reason": "nicht bestellt"}).status_code == 303
+    shown = browser.get(page).text
+    assert "nicht bestellt" in shown
+    assert f'action="{page}/hold"' not in shown

@@ -1,0 +1,49 @@
+"""The recipes of the tenancy matrix for received invoices: what has an id there, and how it is made."""
+
+from __future__ import annotations
+
+from tests.harness import Organization, Service
+from tests.received_invoices import Inbox, as_xml, from_seller
+from tests.tenancy_recipes import Recipe, of_organization
+
+_BASE = "/v2/payables"
+
+
+def payable(service: Service, owner: Organization) -> dict[str, str]:
+    return {"id": Inbox(service, owner).received()["id"]}
+
+
+def _of_nobody(service: Service, owner: Organization) -> dict[str, str]:
+    """One whose creditor is not known."""
+    return {"id": Inbox(service, owner).received(as_xml(from_seller(vat_id="DE811569869")))["id"]}
+
+
+def _books(service: Service, owner: Organization) -> dict[str, str]:
+    return {"connection_id": Inbox(service, owner).books.connection_id}
+
+
+def _payable_and_books(service: Service, owner: Organization) -> dict[str, str]:
+    inbox = Inbox(service, owner)
+    made = inbox.received(as_xml(from_seller(vat_id="DE811569869")))
+    return {"id": made["id"], "connection_id": inbox.books.connection_id}
+
+
+PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {
+    (f"GET {_BASE}", "organization_id"): Recipe(of_organization),
+    (f"GET {_BASE}/settings", "organization_id"): Recipe(of_organization),
+    (f"GET {_BASE}/{{id}}", "id"): Recipe(payable),
+    (f"GET {_BASE}/{{id}}/document", "id"): Recipe(payable),
+    (f"GET {_BASE}/{{id}}/file", "id"): Recipe(payable),
+    (f"GET {_BASE}/{{id}}/history", "id"): Recipe(payable),
+    (f"POST {_BASE}/files", "connection_id"): Recipe(_books, content=as_xml()),
+    (f"POST {_BASE}/files", "organization_id"): Recipe(of_organization, content=as_xml()),
+    (f"POST {_BASE}/{{id}}/creditor", "connection_id"): Recipe(
+        _payable_and_books, body={"konto": "70001"}, in_body=("connection_id",)
+    ),
+    (f"POST {_BASE}/{{id}}/creditor", "id"): Recipe(_of_nobody, body={"konto": "70001"}),
+    (f"POST {_BASE}/{{id}}/hold", "id"): Recipe(payable, body={}),
+    (f"POST {_BASE}/{{id}}/reject", "id"): Recipe(payable, body={"reason": "nicht bestellt"}, used_up=True),
+    (f"POST {_BASE}/{{id}}/release", "id"): Recipe(payable, body={}, used_up=True),
+    (f"PUT {_BASE}/settings", "connection_id"): Recipe(_books, body={}, in_body=("connection_id",)),
+    (f"PUT {_BASE}/settings", "organization_id"): Recipe(of_organization, body={}),
+}
