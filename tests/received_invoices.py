@@ -14,7 +14,6 @@ from kontobahn.formats.invoices.model import (
     SEPA_TRANSFER,
     Address,
     CreditTransfer,
-    Discount,
     Invoice,
     Line,
     Party,
@@ -41,7 +40,7 @@ COFFEE = Invoice(
     vat_breakdown=[VatBreakdown("S", Decimal(7), 3086, 216)],
     totals=Totals(lines_minor=3086, net_minor=3086, vat_minor=216, gross_minor=3302, due_minor=3302),
     payment=Payment(
-        SEPA_TRANSFER, due_on=date(2026, 3, 16), transfers=[CreditTransfer(SELLER_IBAN)], discounts=[Discount(Decimal(2), 7)]
+        SEPA_TRANSFER, due_on=date(2026, 3, 16), transfers=[CreditTransfer(SELLER_IBAN)], terms="#SKONTO#TAGE=7#PROZENT=2.00#\n"
     ),
     delivered_on=date(2026, 2, 27),
 )  # fmt: skip

@@ -29,7 +29,7 @@ def test_an_invoice_is_added_looked_at_and_released(inbox: Inbox, browser: Brows
     assert "No invoice received yet" in browser.get(PATH).text
     page = _upload(browser, as_xml())
     shown = browser.get(page).text
-    for text in ("Rösterei Hafen GmbH", "70001", "Kaffee &amp; Tee", "2 % Skonto", "The invoice has been received."):
+    for text in ("Rösterei Hafen GmbH", "70001", "Kaffee &amp; Tee", "2.00 % Skonto", "The invoice has been received."):
         assert text in shown, text
     assert _upload(browser, as_xml()) == page
     assert "This invoice is known already." in browser.get(page).text

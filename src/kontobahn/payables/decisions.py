@@ -1,4 +1,4 @@
-"""What people decide about a received invoice: its creditor, its release, that it is rejected or waits. Units of work.
+"""Decisions of people about a received invoice: its creditor, its release, that it is rejected or waits. Units of work.
 
 Each looks at the payable again under the lock of its organisation, writes a step and an entry of the audit log, and takes no money.
 """
@@ -18,17 +18,16 @@ from kontobahn.payables import rules, store
 from kontobahn.payables.rules import Action, Stop
 from kontobahn.payables.store import PayableRow, StepRow
 from kontobahn.payables.wire import emit_rejected, emit_released
-from kontobahn.sentences import said
 
 # A unit that decides: of the transaction, the decision, and what else it needs.
 Unit = Callable[..., PayableRow]
-_WORDS: dict[Action, str] = {
-    "release": "released",
-    "reject": "rejected",
-    "hold": "held back",
-    "assign": "assigned to a creditor",
-    "confirm_iban": "confirmed",
-    "confirm_another": "confirmed",
+_IMPOSSIBLE: dict[Action, str] = {
+    "release": "This invoice cannot be released as it stands.",
+    "reject": "This invoice can no longer be rejected.",
+    "hold": "This invoice can no longer be held back.",
+    "assign": "The creditor of this invoice can no longer be changed.",
+    "confirm_iban": "Nothing of this kind stops the invoice.",
+    "confirm_another": "Nothing of this kind stops the invoice.",
 }
 
 
@@ -52,10 +51,7 @@ def _take(tx: Tx, decision: Decision, action: Action) -> PayableRow:
     store.lock(tx, found.organization_id)
     row = store.find(tx, decision.principal, decision.payable_id)
     if row.status not in rules.MAY[action]:
-        raise Conflict(
-            said("This payable is {status}: it cannot be {done}.", status=row.status, done=_WORDS[action]),
-            status=row.status,
-        )
+        raise Conflict(_IMPOSSIBLE[action], status=row.status)
     return row
 
 
@@ -140,7 +136,7 @@ def confirm(tx: Tx, decision: Decision, stop: Stop) -> PayableRow:
         raise Forbidden("This needs a second factor. Add one in the dashboard, under your profile.").retryable()
     row = _take(tx, decision, action)
     if stop not in row.stops.split():
-        raise Conflict("Nothing of this kind stops the invoice.", status=row.status)
+        raise Conflict(_IMPOSSIBLE[action], status=row.status)
     stops = set(row.stops.split()) - {stop}
     _record(tx, decision, action, row)
     return store.PAYABLES.update(

@@ -16,7 +16,7 @@ from kontobahn.api.call import Context
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, KontobahnError, Unreadable
-from kontobahn.formats.invoice_files import ReadInvoice, read
+from kontobahn.formats.invoice_files import read
 from kontobahn.formats.invoices.findings import Finding, InvoiceError, Remark, Text
 from kontobahn.formats.invoices.model import CORRECTION, Invoice
 from kontobahn.ids import new_id
@@ -66,10 +66,20 @@ class Books(NamedTuple):
     client: ClientBooks
 
 
+class Paper(NamedTuple):
+    """An invoice that was read, and what was found in it."""
+
+    invoice: Invoice
+    format: str
+    profile: str
+    findings: Sequence[Finding]
+    warnings: Sequence[Remark]
+
+
 class Understood(NamedTuple):
     """An invoice, and what the books know of its sender."""
 
-    read: ReadInvoice
+    paper: Paper
     books: Books | None
     creditor: FoundCreditor | None
     look_alikes: Sequence[Geschaeftspartner]
@@ -112,31 +122,33 @@ async def books_for(
 
 async def understand(context: Context, arrival: Arrival, books: Books | None) -> Understood:
     """Reads the file and looks for its sender in the books. Raises NoInvoice if no invoice is in it that could be paid."""
-    found = await _READERS.run(_read, arrival, berlin_date(context.clock.now()))
+    paper = await _READERS.run(_read, arrival, berlin_date(context.clock.now()))
     if books is None:
-        return Understood(found, None, None, (), None)
+        return Understood(paper, None, None, (), None)
     try:
         partners = await books.client.geschaeftspartner()
-        seller = seller_of(found.invoice)
+        seller = seller_of(paper.invoice)
         creditor = rules.find_creditor(seller, partners)
         proposal = None if creditor is None else await _proposal(books.client, creditor.partner.konto)
     except ProviderError as error:
         # It is received all the same: a person assigns the creditor.
         log.info("creditor_not_looked_up", connection=books.connection_id, detail=str(error))
-        return Understood(found, books, None, (), None)
-    return Understood(found, books, creditor, rules.look_alikes(seller, partners), proposal)
+        return Understood(paper, books, None, (), None)
+    return Understood(paper, books, creditor, rules.look_alikes(seller, partners), proposal)
 
 
-def _read(arrival: Arrival, today: date) -> ReadInvoice:
+def _read(arrival: Arrival, today: date) -> Paper:
     try:
-        found = read(arrival.content, arrival.file_name, today)
+        found = read(arrival.content, arrival.file_name, on=today)
     except InvoiceError as error:
         raise NoInvoice([error.finding]) from None
     invoice = found.invoice
     # Without these nobody could say which invoice it is, or what is owed.
-    if not (invoice.number and invoice.issued_on and invoice.currency) or invoice.totals.due_minor is None:
+    if invoice is None or not (invoice.number and invoice.issued_on and invoice.currency):
         raise NoInvoice(found.findings)
-    return found
+    if invoice.totals.due_minor is None or invoice.totals.gross_minor is None:
+        raise NoInvoice(found.findings)
+    return Paper(invoice, found.format or "", found.profile or "", found.findings, found.warnings)
 
 
 def seller_of(invoice: Invoice) -> Seller:
@@ -206,8 +218,8 @@ def enter(tx: Tx, arrival: Arrival, understood: Understood) -> tuple[PayableRow,
 
 
 def _row(tx: Tx, arrival: Arrival, understood: Understood, file: FileRow) -> PayableRow:
-    found, creditor, books = understood.read, understood.creditor, understood.books
-    invoice, ibans = found.invoice, ibans_of(found.invoice)
+    paper, creditor, books = understood.paper, understood.creditor, understood.books
+    invoice, ibans = paper.invoice, ibans_of(paper.invoice)
     konto = creditor.partner.konto if creditor else ""
     known = {*creditor.partner.ibans, *store.paid_to(tx, arrival.organization_id, konto)} if creditor else set[str]()
     stops = ["iban_changed"] if rules.is_changed_iban(ibans, known) else []
@@ -216,7 +228,7 @@ def _row(tx: Tx, arrival: Arrival, understood: Understood, file: FileRow) -> Pay
     return PayableRow(
         organization_id=arrival.organization_id, id=new_id(), status=rules.status_of(konto, stops),
         kind=_KINDS.get(invoice.type_code, "credit_note" if invoice.is_credit_note else "invoice"),
-        format=found.format, profile=found.profile, number=invoice.number, issue_date=issued_on.isoformat(),
+        format=paper.format, profile=paper.profile, number=invoice.number, issue_date=issued_on.isoformat(),
         due_date=_due(invoice), currency_code=invoice.currency,
         total_minor=sign * (invoice.totals.gross_minor or 0), payable_minor=sign * (invoice.totals.due_minor or 0),
         creditor_name=seller.name, creditor_vat_id=seller.vat_id or "", creditor_tax_number=seller.tax_number or "",
@@ -225,7 +237,7 @@ def _row(tx: Tx, arrival: Arrival, understood: Understood, file: FileRow) -> Pay
         connection_id=books.connection_id if books else "", client_id=books.client.client_id if books else "",
         konto=konto, stops=" ".join(stops), hold_until=None, means_code=invoice.payment.means_code or "",
         invoice=_stored(invoice), terms=_terms(invoice, issued_on),
-        findings=_json(found.findings), warnings=_json(_warnings(understood)), proposal=_proposal_json(understood.proposal),
+        findings=_json(paper.findings), warnings=_json(_warnings(understood)), proposal=_proposal_json(understood.proposal),
         file_id=file.id, document_guid=str(uuid.uuid4()),
         payment_id=None, match_id=None, created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
@@ -270,4 +282,4 @@ def _warnings(understood: Understood) -> list[Remark]:
         )
         for partner in understood.look_alikes
     ]
-    return [*understood.read.warnings, *alike]
+    return [*understood.paper.warnings, *alike]

@@ -74,7 +74,7 @@ class NewHold(Body):
 
 
 class NewCreditor(Body):
-    konto: Annotated[str, form("a person account", r"^[0-9]{5,9}$", examples=["70001"])]
+    konto: Annotated[str, form("a person account of 5 to 9 digits", r"^[0-9]{5,9}$", examples=["70001"])]
     connection_id: Annotated[Uuid, Meta(description="The books, if it belongs to none yet.")] | None = None
     client_id: ClientId | None = None
 

@@ -16,6 +16,8 @@ from kontobahn.ledger.personenkonto import Geschaeftspartner
 # Choice 47: the statuses of a payable.
 Status = Literal["new", "to_release", "released", "in_payment", "paid", "rejected", "needs_person"]
 STATUSES: tuple[Status, ...] = get_args(Status)
+# Those in which something is still to be done.
+OPEN: tuple[Status, ...] = ("new", "to_release", "released", "in_payment", "needs_person")
 # Choice 47: the kinds of documents.
 Kind = Literal["invoice", "credit_note", "correction", "prepayment"]
 Action = Literal["release", "reject", "hold", "assign", "confirm_iban", "confirm_another"]

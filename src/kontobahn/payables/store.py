@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kontobahn.access.principal import Principal, ask_in_scope, find_in_scope, in_scope
 from kontobahn.db import Rounds, Table, Tx, short_read
 from kontobahn.ids import new_id
-from kontobahn.payables.rules import Kind, Status
+from kontobahn.payables.rules import OPEN, Kind, Status
 
 
 class FileRow(NamedTuple):
@@ -220,13 +220,13 @@ class Count(NamedTuple):
     payable_minor: int
 
 
-def counts(tx: Tx, organization_id: str) -> list[Count]:
-    """Returns how many invoices stand where, and what is owed for them in euros."""
+def open_counts(tx: Tx, organization_id: str) -> list[Count]:
+    """Returns how many invoices wait where, and what is owed for them in euros; not those that are paid or rejected."""
     rows = tx.all(
         "SELECT status, COUNT(*), COALESCE(SUM(CASE WHEN currency_code = 'EUR' THEN payable_minor ELSE 0 END), 0) FROM payables"
-        " WHERE organization_id = ? GROUP BY status",
-        organization_id,
-    )
+        f" WHERE organization_id = ? AND status IN ({', '.join('?' * len(OPEN))}) GROUP BY status",
+        organization_id, *OPEN,
+    )  # fmt: skip
     return [Count(status, int(number), int(total)) for status, number, total in rows]
 
 

@@ -94,7 +94,7 @@ class PayablesError(Error, kw_only=True):
     """An error of payables."""
 
     samples: ClassVar[Mapping[int, dict[str, Any]]] = {
-        409: {"error": "This payable is rejected: it cannot be released.", "status": "rejected"},
+        409: {"error": "This invoice cannot be released as it stands.", "status": "rejected"},
         422: {
             "error": "No invoice could be read from the file. It is kept.",
             "file_id": "01930000-0000-7000-8000-0000a1b2c3d4",

@@ -116,7 +116,7 @@ def test_sums_are_those_of_the_file(service: Service) -> None:
 
 @pytest.mark.either_engine
 def test_skonto_is_exact_and_ends_with_its_day(service: Service) -> None:
-    payable = Inbox(service).received(as_xml(payment=COFFEE.payment._replace(terms="#SKONTO#TAGE=7#PROZENT=2.00#\n")))
+    payable = Inbox(service).received()
     assert payable["terms"] == [{"percent": 2, "days": 7, "until": "2026-03-09", "amount": 0.66}]
 
 

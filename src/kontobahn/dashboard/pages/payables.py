@@ -90,12 +90,11 @@ async def payables(visit: Visit) -> Response:
     return visit.show(
         "payables.html",
         filters=filters,
-        list=filters.first_page(listed.rows, lambda row: row.id),
+        list=filters.first_page([(row, payable_view(row)) for row in listed.rows], lambda line: line[0].id),
         states=STATES,
         tabs=[
-            (_(text), filters.url(status=status), counts[status], filters.wanted.status == status)
+            (_(text), filters.url(status=status), counts.get(status), filters.wanted.status == status)
             for status, (text, _kind) in STATES.items()
-            if status in counts
         ],
     )
 
@@ -103,7 +102,7 @@ async def payables(visit: Visit) -> Response:
 def _listed(tx: Tx, organization_id: str, status: Status | None, before: str) -> Listed:
     return Listed(
         store.latest(tx, organization_id, status, before[:MAX_ID_LENGTH], PAGE_SIZE + 1),
-        store.counts(tx, organization_id),
+        store.open_counts(tx, organization_id),
     )
 
 
