@@ -71,7 +71,6 @@ FAMILIES = (
     Member("seller", "mobility", "sellers", "Who an organisation is on its invoices."),
     Member("customers", "mobility", "buyers", "The customers of transport tickets."),
     Member("invoices", "invoices", "app", "Invoices: check received ones, and see to those for transport tickets."),
-    Member("invoices", "mobility", "invoices", "Invoices for transport tickets."),
     Member("payables", "payables", "app", "Received invoices: import them, list them."),
     Member("import", "files", "imports", "Import files."),
     Member("export", "files", "exports", "Export files."),

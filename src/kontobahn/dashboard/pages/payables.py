@@ -82,7 +82,7 @@ class Facts(NamedTuple):
     steps: list[tuple[StepRow, str]]
 
 
-@page("/payables")
+@page("/payables", help="payables")
 async def payables(visit: Visit) -> Response:
     filters = visit.filters(PayableFilters)
     listed = await visit.read(_listed, visit.organization_id, filters.wanted.status or None, filters.after)
@@ -124,7 +124,7 @@ async def receive(visit: Visit) -> Response:
     return response
 
 
-@page("/payables/{id}")
+@page("/payables/{id}", help="payables")
 async def payable(visit: Visit, id: str) -> Response:
     facts = await visit.read(_facts, visit, id)
     row, language = facts.row, words.language()
