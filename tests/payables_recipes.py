@@ -28,8 +28,13 @@ def _payable_and_books(service: Service, owner: Organization) -> dict[str, str]:
     return {"id": made["id"], "connection_id": inbox.books.connection_id}
 
 
+def _file(service: Service, owner: Organization) -> dict[str, str]:
+    return {"id": Inbox(service, owner).send(b"<html>Mahnung</html>").json()["file_id"]}
+
+
 PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"GET {_BASE}", "organization_id"): Recipe(of_organization),
+    (f"GET {_BASE}/files/{{id}}", "id"): Recipe(_file),
     (f"GET {_BASE}/settings", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/{{id}}", "id"): Recipe(payable),
     (f"GET {_BASE}/{{id}}/document", "id"): Recipe(payable),

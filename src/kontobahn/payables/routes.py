@@ -146,6 +146,18 @@ def _enter(tx: Tx, call: Call, arrival: Arrival, understood: Understood) -> Data
     return Data(payable_view(row))
 
 
+@get("/v2/payables/files/{id}", scope="payables:read", errors=(403, 404), media_types=_FILE_TYPES)
+async def get_received_file(call: Call, id: Uuid) -> Download:
+    """Read a received file back by its own id, also one that no invoice could be read from."""
+
+    def unit(tx: Tx) -> tuple[FileRow, bytes]:
+        file = store.find_file(tx, call.principal, id)
+        return file, store.content_of(tx, file)
+
+    file, content = await call.read(unit)
+    return Download(content, file.media_type, file.file_name)
+
+
 # --- Reading
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -115,15 +114,6 @@ def content_of(tx: Tx, file: FileRow) -> bytes:
         "SELECT content FROM payables_files WHERE organization_id = ? AND id = ?", file.organization_id, file.id
     )
     return bytes(content)
-
-
-def differences(tx: Tx, organization_id: str) -> list[str]:
-    """Compares the bytes of every file with its checksum, one file at a time."""
-    found = []
-    for file in FILES.all(tx, "organization_id = ? ORDER BY id", organization_id):
-        if hashlib.sha256(content_of(tx, file)).hexdigest() != file.sha256:
-            found.append(f"received file {file.id}: its bytes are not those that came.")
-    return found
 
 
 def add_dress(tx: Tx, row: PayableRow, file_id: str) -> None:

@@ -140,6 +140,7 @@ def test_a_file_without_an_invoice_is_kept_and_told(service: Service) -> None:
     assert told["findings"][0]["class"] == "format"
     assert told["findings"][0]["message"]
     assert inbox.send(b"<html>Mahnung</html>").json()["file_id"] == told["file_id"], "kept once"
+    assert service.get(f"/v2/payables/files/{told['file_id']}", inbox.owner.key).content == b"<html>Mahnung</html>"
     assert inbox.books.rows("SELECT file_name, content FROM payables_files") == [
         ("mahnung.xml", b"<html>Mahnung</html>")
     ]
