@@ -32,7 +32,7 @@ _IMPOSSIBLE: dict[Action, str] = {
 
 
 class Decision(NamedTuple):
-    """Who decides about which payable, and what is to be said of it."""
+    """The payable, who decides about it, and a comment."""
 
     principal: Principal
     payable_id: str

@@ -1,4 +1,4 @@
-"""Received files on their way in: kept byte for byte, read, recognised, and entered as payables. The same for every door."""
+"""Received files on their way in: kept byte for byte, read, recognised, and entered as payables. The same for every way in."""
 
 from __future__ import annotations
 

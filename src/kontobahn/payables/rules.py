@@ -30,7 +30,7 @@ MAY: dict[Action, frozenset[Status]] = {
     "confirm_iban": frozenset(("needs_person",)),
     "confirm_another": frozenset(("needs_person",)),
 }
-# Why a person has to look: money would go to an account that the creditor never had; the number stands for other sums already.
+# The reasons why a person has to look: money would go to an account that the creditor never had; the number stands for other sums already.
 Stop = Literal["iban_changed", "number_known"]
 STOPS: tuple[Stop, ...] = get_args(Stop)
 # Means by which the creditor gets the money without us.
@@ -53,7 +53,7 @@ def is_to_be_paid(means_code: str, payable_minor: int) -> bool:
 
 
 class Skonto(NamedTuple):
-    """What may be deducted up to and including a day."""
+    """A discount that may be deducted up to and including a day."""
 
     percent: Decimal
     days: int
