@@ -19,7 +19,7 @@ from kontobahn.formats.statements.source import Remark, amount_beside, end_of_mo
 from kontobahn.sentences import said
 
 # Fifteen digits by the form; some programs write more, which are zeros.
-AMOUNT = r"\d{1,40}(?:[,.]\d*)?|,\d+"
+AMOUNT = r"\d{1,40}(?:[,.]\d{0,20})?|,\d{1,20}"
 # SWIFT's transaction codes, to tell a stray letter before the code from its first one.
 _KNOWN_CODES = (
     "BNK|BOE|BRF|CAR|CAS|CHG|CHK|CLR|CM[INPSTZ]|COL|COM|CPN|DCR|DDT|DIS|DIV|EQA|EXT|FEX|INT|LBX|LDP|MAR|MAT|MGT|MSC|NWI|ODC"
@@ -28,8 +28,8 @@ _KNOWN_CODES = (
 # The entry date may be left blank, or be zeros. The code may lack its three characters, or all four: then the reference follows.
 _LINE = re.compile(
     rf"(?P<value>\d{{6}})(?:0000|(?P<booked>\d{{4}}))?\s{{0,4}}(?P<mark>E?R?[CD])(?P<funds>[A-Z])?\s?(?P<amount>{AMOUNT})(?![0-9,.])"
-    rf"\s{{0,100}}(?:(?:[A-Z](?=[NFS](?:{_KNOWN_CODES})))?"
-    r"(?P<code>[NFS](?=\s|//|NONREF|$)|(?!NONREF)[A-Z][A-Z0-9]{2}[A-Z0-9 ])?(?P<rest>.*))\s{0,100}",
+    rf"\s?(?:(?:[A-Z](?=[NFS](?:{_KNOWN_CODES})))?"
+    r"(?P<code>[NFS](?=\s|//|NONREF|$)|(?!NONREF)[A-Z][A-Z0-9]{2}[A-Z0-9 ])?(?P<rest>.*))",
     re.ASCII,
 )
 # Not with a separator that numbers and dates have.
