@@ -13,7 +13,7 @@ MADE_LATER = {
     "kontobahn.api.wire": "`form` itself: its calls are judged",
     "kontobahn.dashboard.figures": "a mark between groups of three digits",
     "kontobahn.db.migrate": "words of our own SQL",
-    "kontobahn.formats.mt940.entry": "a separator and two digits",
+    "kontobahn.bank_providers.enable_banking.rules", "kontobahn.formats.mt940.entry": "a separator and two digits",
     "kontobahn.formats.statements.source": "a namespace, letter by letter",
 }
 
