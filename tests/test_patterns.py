@@ -13,7 +13,8 @@ MADE_LATER = {
     "kontobahn.api.wire": "`form` itself: its calls are judged",
     "kontobahn.dashboard.figures": "a mark between groups of three digits",
     "kontobahn.db.migrate": "words of our own SQL",
-    "kontobahn.bank_providers.enable_banking.rules", "kontobahn.formats.mt940.entry": "a separator and two digits",
+    "kontobahn.bank_providers.enable_banking.rules": "a form of descriptions that a bank publishes, at most 200 characters",
+    "kontobahn.formats.mt940.entry": "a separator and two digits",
     "kontobahn.formats.statements.source": "a namespace, letter by letter",
 }
 
