@@ -1,9 +1,11 @@
-"""What the demo lacks, so that every page has something to show: an invoice, a further receiver, an account kept by files."""
+"""What the demo lacks, so that every page has something to show: invoices, a further receiver, an account kept by files."""
 
 from __future__ import annotations
 
+from kontobahn.clock import SystemClock, berlin_date
 from tests.bank_builder import order
 from tests.journeys.process import ServerProcess
+from tests.received_invoices import as_xml
 from tests.statement_builder import IBAN, Booking, Sheet, camt
 from tests.waiting import PATIENCE_SECONDS
 
@@ -26,6 +28,8 @@ def fill(demo: ServerProcess) -> None:
     ):
         made = demo.http.post(path, json=body, headers=headers, timeout=PATIENCE_SECONDS)
         assert made.status_code == 201, made.text
+    received = demo.http.post("/v2/payables/files", headers=headers, content=as_xml(), timeout=PATIENCE_SECONDS)
+    assert received.status_code == 201, received.text
     _keep_an_account_by_files(demo)
     reconcile(demo)
 
@@ -39,24 +43,26 @@ def reconcile(demo: ServerProcess) -> None:
         item for konto in found for item in konto["posten"] if item["saldo"] > 2 and item["beleg"] != "EB-RESIDUAL"
     ]
     items.sort(key=lambda item: (item["saldo"], item["beleg"]))
+    # The demo is dated from today, and no invoice is paid before its day.
+    today = berlin_date(SystemClock().now())
     bookings = [
-        Booking(round(items[0]["saldo"] * 100), f"Rechnung {items[0]['beleg']}"),
-        Booking(100, f"Rechnung {items[1]['beleg']}"),
+        Booking(round(items[0]["saldo"] * 100), f"Rechnung {items[0]['beleg']}", booked=today, valued=today),
+        Booking(100, f"Rechnung {items[1]['beleg']}", booked=today, valued=today),
     ]
-    sheet = Sheet(bookings, iban=MATCHED_IBAN)
+    sheet = Sheet(bookings, iban=MATCHED_IBAN, day=today)
     demo.http.post("/v2/banking/statements", headers=headers, content=camt(sheet)).raise_for_status()
     accounts = demo.get("/v2/banking/accounts").json()["data"]
     [account_id] = [account["id"] for account in accounts if account["extra"]["iban"] == MATCHED_IBAN]
     base = "/v2/reconciliation"
     settings = {"connection_id": books, "konto": "1200", "booked_by": "kontobahn"}
     demo.http.put(f"{base}/accounts/{account_id}", headers=headers, json=settings).raise_for_status()
-    run = {"account_id": account_id, "trial": False, "from_date": "2026-01-01", "to_date": "2026-12-31"}
+    run = {"account_id": account_id, "trial": False, "from_date": today.isoformat(), "to_date": today.isoformat()}
     demo.http.post(f"{base}/runs", headers=headers, json=run).raise_for_status()
     first = demo.get(f"{base}/transactions?status=proposed&account_id={account_id}").json()["data"][0]["best_proposal"]
     demo.http.post(f"{base}/proposals/{first['id']}/confirm", headers=headers).raise_for_status()
     rule = {"name": "Miete", "konto": "4210", "text": "Miete"}
     demo.http.put(f"{base}/rules?connection_id={books}", headers=headers, json={"rules": [rule]}).raise_for_status()
-    batch = {"account_id": account_id, "to_date": "2026-12-31"}
+    batch = {"account_id": account_id, "to_date": today.isoformat()}
     demo.http.post(f"{base}/batches", headers=headers, json=batch).raise_for_status()
 
 
