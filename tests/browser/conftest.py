@@ -24,7 +24,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """The demo, as `make run` serves it."""
-    with serving(tmp_path_factory.mktemp("demo"), limit_auth_requests=100_000, webhook_allow=NOBODY) as server:
+    with serving(
+        tmp_path_factory.mktemp("demo"), limit_auth_requests=100_000, limit_page_requests=100_000, webhook_allow=NOBODY
+    ) as server:
         yield server
 
 
