@@ -73,5 +73,10 @@ def _keep_an_account_by_files(demo: ServerProcess) -> None:
     accounts = demo.get("/v2/banking/accounts").json()["data"]
     [account_id] = [account["id"] for account in accounts if account["extra"]["iban"] == IBAN]
     made = [demo.http.post("/v2/banking/payments", headers=headers, json=order(account_id)) for _ in range(2)]
+    limit = {"amount": "5000.00"}
+    demo.http.put("/v2/banking/payment-limit", headers=headers, json=limit).raise_for_status()
+    # Waits for a second person.
+    large = order(account_id, amount="5000.01")
+    demo.http.post("/v2/banking/payments", headers=headers, json=large).raise_for_status()
     body = {"payment_ids": [made[0].json()["data"]["id"]]}
     demo.http.post("/v2/banking/order-files", headers=headers, json=body).raise_for_status()

@@ -35,7 +35,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "despatch": ("Lieferschein", "Despatch advice"), "receipt": ("Wareneingang", "Receiving advice"),
     "tender": ("Ausschreibung", "Tender"), "accounting": ("Kontierung des Käufers", "Buyer's accounting reference"),
     "preceding": ("Bezug auf Rechnung", "Preceding invoice"), "notes": ("Bemerkungen", "Notes"),
-    "lines": ("Positionen", "Lines"), "name": ("Name", "Name"), "place": ("Anschrift", "Address"),
+    "lines": ("Positionen", "Lines"), "position": ("Pos.", "No."), "name": ("Name", "Name"), "place": ("Anschrift", "Address"),
     "contact": ("Ansprechpartner", "Contact"), "legal": ("Weitere Angaben", "Legal information"),
     "description": ("Bezeichnung", "Description"), "quantity": ("Menge", "Quantity"),
     "price": ("Einzelpreis", "Unit price"), "vat": ("USt.", "VAT"), "net": ("Netto", "Net"),
@@ -165,7 +165,7 @@ class _Sections:
         rows = [self._line(line) for line in lines[:MAX_LINES]]
         if len(lines) > MAX_LINES:
             rows.append(("", words["cut"], "", "", "", ""))
-        titles = ("", *(words[name] for name in ("description", "quantity", "price", "vat", "net")))
+        titles = (words["position"], *(words[name] for name in ("description", "quantity", "price", "vat", "net")))
         return Section(words["lines"], titles, rows, frozenset((2, 3, 4, 5)))
 
     def _line(self, line: Line) -> tuple[str, ...]:

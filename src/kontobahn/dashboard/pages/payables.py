@@ -22,6 +22,7 @@ from kontobahn.errors import NotFound, Refusal
 from kontobahn.formats.invoices.findings import Finding, Remark
 from kontobahn.formats.invoices.model import Invoice
 from kontobahn.payables import document, routes, store
+from kontobahn.payables.document import Section
 from kontobahn.payables.intake import NoInvoice
 from kontobahn.payables.routes import FilesQuery, NewConfirmation, NewCreditor, NewHold, NewRejection, NewRelease
 from kontobahn.payables.rules import MAY, Status, is_to_be_paid
@@ -137,7 +138,7 @@ async def payable(visit: Visit, id: str) -> Response:
         view=view,
         state=STATES[row.status],
         konto=written(row.konto) if row.konto else "",
-        sections=document.sections(invoice, language),
+        sections=[(section, _columns(section)) for section in document.sections(invoice, language)],
         title=document.title_of(invoice, language),
         findings=[(one, one.message(language)) for one in msgspec.json.decode(row.findings, type=list[Finding])],
         warnings=[one.message(language) for one in msgspec.json.decode(row.warnings, type=list[Remark])],
@@ -149,6 +150,14 @@ async def payable(visit: Visit, id: str) -> Response:
         ],
         may={name: row.status in statuses for name, statuses in MAY.items()},
     )
+
+
+def _columns(section: Section) -> dict[str, tuple[str, str]]:
+    """The columns of a table, by names that its cells are called by."""
+    return {
+        f"c{place}": (title, "amount" if place in section.figures else "" if title else "bare")
+        for place, title in enumerate(section.titles)
+    }
 
 
 def _facts(tx: Tx, visit: Visit, payable_id: str) -> Facts:
