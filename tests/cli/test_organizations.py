@@ -15,6 +15,7 @@ from tests.command_line import CommandLine
 from tests.harness import START, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.mobility_builder import Shop, ticket
+from tests.waiting import eventually
 
 
 def _two_of_one_name(cli: CommandLine) -> list[str]:
@@ -162,6 +163,8 @@ def test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others(service
     for owner in (gone, stays):
         _world(service, owner)
         service.give_access(adviser, owner)
+    # A call is noted after its answer has been sent.
+    eventually(lambda: not service.application.running._networks)
     service.run(service.application.upkeep())
     before = service.db.read_now(_rows, stays.id)
     numbers = service.db.read_now(_numbers, gone.id)
