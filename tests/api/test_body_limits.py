@@ -81,6 +81,8 @@ def test_every_call_declares_the_limit_of_its_kind() -> None:
             assert limit == 28 * MIB
         elif endpoint.path == "/v2/mobility/seller/logo":
             assert limit == 256 * KIB
+        elif endpoint.path == "/v2/payables/files":
+            assert limit == 20_000_000
         elif endpoint.path in ("/v2/ledger-rewe/buchungen", "/v2/mobility/customers/{id}/tickets"):
             assert limit == 5 * MIB
         else:

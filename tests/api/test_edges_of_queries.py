@@ -14,6 +14,7 @@ from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.openapi_samples import REAL
+from tests.received_invoices import as_xml
 from tests.statement_builder import Booking, Sheet, camt
 
 DAYS = ("0001-01-01", "9999-12-31")
@@ -57,6 +58,7 @@ MOMENTS = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00")
 def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organization) -> None:
     books, account = Books(service, mine), account_id(service, mine)
     of_account = {"account_id": account}
+    received = service.post("/v2/payables/files", mine.key, content=as_xml()).json()["data"]["id"]
     settings = {"connection_id": books.connection_id, "konto": "1200", "booked_by": "kontobahn"}
     kept = f"PUT /v2/reconciliation/accounts/{account}"
     sent: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -67,6 +69,7 @@ def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organi
         "POST /v2/banking/events/resend-failed": ({}, ("since",)),
         "POST /v2/reconciliation/runs": (of_account, ("from_date", "to_date")),
         "POST /v2/reconciliation/batches": (of_account, ("from_date", "to_date")),
+        f"POST /v2/payables/{received}/hold": ({}, ("until",)),
     }
     for call, (body, names) in sent.items():
         method, _, path = call.partition(" ")
@@ -77,7 +80,8 @@ def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organi
                 assert answer.status_code < 500, (call, name, day, answer.text)
                 assert answer.status_code < 300 or "rror" in answer.text
     named = {f"{one.method} {one.path}".replace("{account_id}", account) for one in REAL if days_of_body(one)}
-    assert named - sent.keys() == {"POST /v2/banking/webhook-endpoints/{id}/deliveries/resend-failed"}
+    by_id = {"POST /v2/payables/{id}/hold", "POST /v2/banking/webhook-endpoints/{id}/deliveries/resend-failed"}
+    assert named - sent.keys() == by_id
 
 
 def days_of_body(endpoint: Endpoint) -> list[str]:

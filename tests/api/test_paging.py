@@ -13,6 +13,7 @@ from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.openapi_samples import REAL, operation
+from tests.received_invoices import as_xml
 from tests.reconciliation_desk import Clerk, item, paid
 from tests.spec_pages import on_sqlite
 
@@ -42,6 +43,8 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
         booked = books.send("/v2/ledger-rewe/buchungen", {"buchungen": [{**BOOKING, "belegfeld1": f"R{number}"}]})
         assert booked.status_code == 201, booked.text
         assert books.send(KASSENBUCH, entry(line(10 + number))).status_code == 201
+        received = service.post("/v2/payables/files", owner.key, content=as_xml(number=f"R{number}"))
+        assert received.status_code == 201, received.text
     ledger = {"connectionId": books.connection_id}
     year = {**ledger, "geschaeftsjahrStartDatum": "2026-01-01"}
     by_id = {"sort": "id"}
@@ -54,6 +57,7 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
         "list_transactions": {**by_id, "connectionId": connection.id, "FromId": "0"},
         "list_transaction_changes": {"account_id": account, "cursor": ""},
         "list_payments": by_id,
+        "list_payables": {},
         "list_events": {"from_date": "2026-01-01", "event": "webhook_test"},
         "list_webhook_deliveries": {"id": endpoint_id},
     }

@@ -21,4 +21,4 @@ def test_files_are_imported_once_and_listed(cli: CommandLine, tmp_path: Path) ->
     [listed] = cli.facts("payables", "list", "--status", "new")
     assert (listed["creditor"], listed["number"], listed["amount"]) == ("Rösterei Hafen GmbH", "R-7", "33.02 EUR")
     assert cli.facts("payables", "list", "--status", "paid") == []
-    assert "R-7 of Rösterei Hafen GmbH, new. It is known already." in cli.ok("payables", "import", str(again)).out
+    assert "R-7 of Rösterei Hafen GmbH, new. It is already known." in cli.ok("payables", "import", str(again)).out

@@ -32,7 +32,7 @@ def test_an_invoice_is_added_looked_at_and_released(inbox: Inbox, browser: Brows
     for text in ("Rösterei Hafen GmbH", "70001", "Kaffee &amp; Tee", "2.00 % Skonto", "The invoice has been received."):
         assert text in shown, text
     assert _upload(browser, as_xml()) == page
-    assert "This invoice is known already." in browser.get(page).text
+    assert "This invoice is already known." in browser.get(page).text
     assert browser.get(f"{page}/file").content == as_xml()
     assert browser.post(f"{page}/release", {"comment": "Ware ist da"}).status_code == 303
     shown = browser.get(page).text

@@ -37,7 +37,7 @@ def import_payables(
 ) -> None:
     """Import received invoices: XRechnung, ZUGFeRD, Factur-X, Peppol, as XML or inside a PDF.
 
-    What is known in this or another dress is not imported again. A file that no invoice can be read from is kept, and told. Exit
+    What is known in this or another form is not imported again. A file that no invoice can be read from is kept, and told. Exit
     code 1 if there was one.
 
     Example: kontobahn payables import eingang/*.xml
@@ -79,7 +79,7 @@ def _outcome(
 def _sentence(outcome: dict[str, Any]) -> str:
     if outcome["error"]:
         return f"{outcome['file']}: refused. {outcome['error']}"
-    what = "" if outcome["new"] else " It is known already."
+    what = "" if outcome["new"] else " It is already known."
     return f"{outcome['file']}: {outcome['number']} of {outcome['creditor']}, {outcome['status']}.{what}"
 
 

@@ -196,7 +196,7 @@ def _media_type(content: bytes) -> str:
 
 
 def enter(tx: Tx, arrival: Arrival, understood: Understood) -> tuple[PayableRow, bool]:
-    """Enters the invoice, unless it is known in this or another dress. Returns it, and whether it is new."""
+    """Enters the invoice, unless it is known in this or another form. Returns it, and whether it is new."""
     store.lock(tx, arrival.organization_id)
     file = _keep(tx, arrival)
     known = store.payable_in(tx, arrival.organization_id, file.id)
@@ -206,12 +206,12 @@ def enter(tx: Tx, arrival: Arrival, understood: Understood) -> tuple[PayableRow,
     twins = store.twins(tx, arrival.organization_id, row.identity)
     same = next((twin for twin in twins if twin.total_minor == row.total_minor), None)
     if same is not None:
-        store.add_dress(tx, same, file.id)
+        store.add_arrival(tx, same, file.id)
         return same, False
     if twins:
         row = row._replace(stops=" ".join(sorted({*row.stops.split(), "number_known"})), status="needs_person")
     store.PAYABLES.insert(tx, row)
-    store.add_dress(tx, row, file.id)
+    store.add_arrival(tx, row, file.id)
     store.record_step(tx, row, "receive", arrival.user_id, arrival.actor.name, "")
     emit_received(tx, row)
     return row, True

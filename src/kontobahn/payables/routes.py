@@ -15,6 +15,7 @@ from kontobahn.api.answers import Data
 from kontobahn.api.call import Call, page
 from kontobahn.api.declare import get, post, put
 from kontobahn.api.wire import Answer, Body, Download, ListQuery, OrganizationQuery, Query, Upload, Uuid, form
+from kontobahn.banking.payments.wire import Amount
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.invoices.model import Invoice
@@ -86,7 +87,7 @@ class NewConfirmation(Body):
 
 class NewPayablesSettings(Body):
     two_people_above: (
-        Annotated[Decimal, Meta(description="Above this sum two people release; null for one at any sum.")] | None
+        Annotated[Amount, Meta(description="Above this sum two people release; null for one at any sum.")] | None
     ) = None
     connection_id: Annotated[Uuid, Meta(description="The books that received invoices belong to.")] | None = None
     client_id: ClientId | None = None
@@ -111,7 +112,7 @@ class PayablesSettings(Answer):
 async def receive_file(call: Call, query: FilesQuery, body: Upload) -> Data[Payable]:
     """Send a received invoice: XML (XRechnung, ZUGFeRD, Factur-X, Peppol), or a PDF with one inside.
 
-    200 with the payable there is, if it is known in this or another dress. 422 with what was found if no invoice can be read; the
+    200 with the payable there is, if it is known in this or another form. 422 with what was found if no invoice can be read; the
     file is kept under `file_id`.
     """
     organization_id = await _organization(call, query.organization_id, query.connection_id)

@@ -77,7 +77,7 @@ def skonto_of(discounts: Iterable[Discount], issued_on: date, due_minor: int) ->
     return sorted(found, key=lambda skonto: (-skonto.amount_minor, skonto.until))
 
 
-# --- The same invoice in another dress
+# --- The same invoice in another form
 
 
 def identity(vat_id: str, tax_number: str, name: str, number: str, issued_on: date) -> str:

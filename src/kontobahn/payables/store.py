@@ -116,27 +116,27 @@ def content_of(tx: Tx, file: FileRow) -> bytes:
     return bytes(content)
 
 
-def add_dress(tx: Tx, row: PayableRow, file_id: str) -> None:
+def add_arrival(tx: Tx, row: PayableRow, file_id: str) -> None:
     tx.run(
-        "INSERT INTO payables_dresses (organization_id, file_id, payable_id, created_at) VALUES (?, ?, ?, ?)",
+        "INSERT INTO payables_arrivals (organization_id, file_id, payable_id, created_at) VALUES (?, ?, ?, ?)",
         row.organization_id, file_id, row.id, tx.now,
     )  # fmt: skip
 
 
 def payable_in(tx: Tx, organization_id: str, file_id: str) -> PayableRow | None:
     """Returns the invoice that came in this file."""
-    dress = tx.one(
-        "SELECT payable_id FROM payables_dresses WHERE organization_id = ? AND file_id = ?", organization_id, file_id
+    arrival = tx.one(
+        "SELECT payable_id FROM payables_arrivals WHERE organization_id = ? AND file_id = ?", organization_id, file_id
     )
-    return None if dress is None else get(tx, organization_id, dress[0])
+    return None if arrival is None else get(tx, organization_id, arrival[0])
 
 
 def files_of(tx: Tx, row: PayableRow) -> list[FileRow]:
     """Returns the files that an invoice came in, the first one first."""
-    dresses = tx.all(
-        "SELECT file_id FROM payables_dresses WHERE organization_id = ? AND payable_id = ?", row.organization_id, row.id
+    arrivals = tx.all(
+        "SELECT file_id FROM payables_arrivals WHERE organization_id = ? AND payable_id = ?", row.organization_id, row.id
     )
-    found = [FILES.one(tx, "organization_id = ? AND id = ?", row.organization_id, file_id) for (file_id,) in dresses]
+    found = [FILES.one(tx, "organization_id = ? AND id = ?", row.organization_id, file_id) for (file_id,) in arrivals]
     return sorted((file for file in found if file is not None), key=lambda file: (file.id != row.file_id, file.id))
 
 

@@ -182,7 +182,7 @@ class _OfPayable(Answer):
 
 
 class PayableReceived(_OfPayable, kw_only=True):
-    """An invoice came in that was not known in any dress. Only further webhook endpoints get it."""
+    """An invoice came in that was not known in any form. Only further webhook endpoints get it."""
 
     status: Annotated[str, Meta(examples=["to_release"])]
 

@@ -1,4 +1,4 @@
-"""An invoice that comes in is kept byte for byte, read once whatever its dress, and its sender is found in the books or not at all."""
+"""An invoice that comes in is kept byte for byte, read once whatever its form, and its sender is found in the books or not at all."""
 
 from __future__ import annotations
 

@@ -7,11 +7,12 @@ from kontobahn_client.calls.banking import BankingCalls
 from kontobahn_client.calls.events import EventCalls
 from kontobahn_client.calls.ledger import LedgerCalls
 from kontobahn_client.calls.mobility import MobilityCalls
+from kontobahn_client.calls.payables import PayableCalls
 from kontobahn_client.calls.reconciliation import ReconciliationCalls
 from kontobahn_client.transport.connections import AsyncConnection, Connection
 
 
-class _Calls(AuthCalls, BankingCalls, EventCalls, LedgerCalls, MobilityCalls, ReconciliationCalls):
+class _Calls(AuthCalls, BankingCalls, EventCalls, LedgerCalls, MobilityCalls, PayableCalls, ReconciliationCalls):
     """Every call of the API, by its `operationId`."""
 
 

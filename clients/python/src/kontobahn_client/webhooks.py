@@ -21,6 +21,9 @@ from kontobahn_client.models.events import (
     MatchConfirmed,
     MatchProposed,
     MatchUndone,
+    PayableReceived,
+    PayableRejected,
+    PayableReleased,
     PaymentPayeeCheck,
     PaymentProgress,
     PaymentUpdate,
@@ -41,6 +44,9 @@ EventData = (
     | MatchUndone
     | BatchCreated
     | PaymentPayeeCheck
+    | PayableReceived
+    | PayableReleased
+    | PayableRejected
     | dict[str, Any]
 )
 KINDS: dict[str, Any] = {
@@ -55,6 +61,9 @@ KINDS: dict[str, Any] = {
     "match_undone": MatchUndone,
     "batch_created": BatchCreated,
     "payment.payee_check": PaymentPayeeCheck,
+    "payable.received": PayableReceived,
+    "payable.released": PayableReleased,
+    "payable.rejected": PayableRejected,
 }
 # Four attempts of a rotation would be two; a caller's header must not make us calculate for long.
 _MAX_SIGNATURES = 20

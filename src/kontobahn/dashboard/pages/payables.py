@@ -119,7 +119,7 @@ async def receive(visit: Visit) -> Response:
     except Refusal as error:
         visit.form.fail("", words_of(error))
     else:
-        text = _("The invoice has been received.") if call.status == 201 else _("This invoice is known already.")
+        text = _("The invoice has been received.") if call.status == 201 else _("This invoice is already known.")
         return visit.redirect(f"{PATH}/{answer.data.id}", text)
     response: Response = await payables.handler(visit)
     return response

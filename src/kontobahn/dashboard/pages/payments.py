@@ -367,7 +367,7 @@ async def take_order(visit: Visit, id: str) -> Response:
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 
-@action("/payments/{id}/payee-name", role="member")
+@action("/payments/{id}/payee-name", role="member", confirm=True)
 async def take_payee_name(visit: Visit, id: str) -> Response:
     """Takes the name that the bank returned into the payee's data."""
 

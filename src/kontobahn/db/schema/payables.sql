@@ -17,7 +17,7 @@ CREATE TABLE payables_files (
 );
 CREATE UNIQUE INDEX payables_files_by_content ON payables_files (organization_id, sha256);
 
--- An invoice, in whatever dress it came. Sums are those of the file, in cents; days are texts like 2026-03-31.
+-- An invoice, in whatever arrival it came. Sums are those of the file, in cents; days are texts like 2026-03-31.
 CREATE TABLE payables (
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   id TEXT NOT NULL,
@@ -38,7 +38,7 @@ CREATE TABLE payables (
   creditor_vat_id TEXT NOT NULL,
   creditor_tax_number TEXT NOT NULL,
   creditor_iban TEXT NOT NULL,
-  -- Seller, number and day, by which an invoice is recognised in another dress; with its sums nobody has it twice.
+  -- Seller, number and day, by which an invoice is recognised in another form; with its sums nobody has it twice.
   identity TEXT NOT NULL,
   -- The books that it belongs to, and the creditor's account there; empty while they are not known.
   connection_id TEXT NOT NULL,
@@ -69,15 +69,15 @@ CREATE INDEX payables_by_due_date ON payables (organization_id, due_date, id);
 CREATE INDEX payables_by_number ON payables (organization_id, number, id);
 CREATE INDEX payables_by_konto ON payables (organization_id, konto, id);
 
--- The files that an invoice came in, the first one and its other dresses.
-CREATE TABLE payables_dresses (
+-- The files that an invoice came in, the first one and its other forms.
+CREATE TABLE payables_arrivals (
   organization_id TEXT NOT NULL,
   file_id TEXT NOT NULL,
   payable_id TEXT NOT NULL,
   created_at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, file_id)
 );
-CREATE INDEX payables_dresses_of_payable ON payables_dresses (organization_id, payable_id);
+CREATE INDEX payables_arrivals_of_payable ON payables_arrivals (organization_id, payable_id);
 
 -- What was done with an invoice, by whom, with what comment.
 CREATE TABLE payables_steps (

@@ -6,5 +6,6 @@ from kontobahn_client.models.books import *
 from kontobahn_client.models.common import *
 from kontobahn_client.models.events import *
 from kontobahn_client.models.mobility import *
+from kontobahn_client.models.payables import *
 from kontobahn_client.models.reconciliation import *
 from kontobahn_client.models.reports import *

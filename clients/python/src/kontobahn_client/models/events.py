@@ -26,6 +26,9 @@ class NewWebhookEndpoint(Body, kw_only=True):
                 "match_confirmed",
                 "match_proposed",
                 "match_undone",
+                "payable.received",
+                "payable.rejected",
+                "payable.released",
                 "payment.payee_check",
                 "payment_progress",
                 "payment_update",
@@ -143,6 +146,41 @@ class MatchUndone(Answer, kw_only=True):
     amount: Decimal
     evidence_class: str | None
     lines: list[EmittedLine]
+    reason: str
+
+
+class PayableReceived(Answer, kw_only=True):
+    """An invoice came in that was not known. Only further webhook endpoints get this event."""
+
+    payable_id: str
+    number: str
+    creditor_name: str
+    payable_amount: Decimal
+    currency_code: str
+    due_date: date | None
+    status: str
+
+
+class PayableReleased(Answer, kw_only=True):
+    """An invoice was released for payment. Only further webhook endpoints get this event."""
+
+    payable_id: str
+    number: str
+    creditor_name: str
+    payable_amount: Decimal
+    currency_code: str
+    due_date: date | None
+
+
+class PayableRejected(Answer, kw_only=True):
+    """An invoice was rejected. Only further webhook endpoints get this event."""
+
+    payable_id: str
+    number: str
+    creditor_name: str
+    payable_amount: Decimal
+    currency_code: str
+    due_date: date | None
     reason: str
 
 

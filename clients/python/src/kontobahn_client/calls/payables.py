@@ -1,0 +1,111 @@
+"""Received invoices: sent, read, released."""
+
+# mypy: disable-error-code="empty-body"
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+from kontobahn_client.calls.declarations import get, pages, post, put
+from kontobahn_client.models.common import Data, File, Page
+from kontobahn_client.models.payables import (
+    NewConfirmation,
+    NewCreditor,
+    NewHold,
+    NewPayablesSettings,
+    NewRejection,
+    NewRelease,
+    Payable,
+    PayablesSettings,
+    PayableStep,
+)
+from kontobahn_client.transport.exchange import FileBody
+
+
+class PayableCalls:
+    @post("/v2/payables/files")
+    def receive_file(
+        self,
+        file: FileBody,
+        *,
+        file_name: str | None = None,
+        connection_id: str | None = None,
+        client_id: str | None = None,
+        organization_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Data[Payable]:
+        """Send a received invoice: XML (XRechnung, ZUGFeRD, Factur-X, Peppol), or a PDF with one inside."""
+
+    @get("/v2/payables/files/{id}")
+    def get_received_file(self, id: str) -> File:
+        """Read a received file back by its own id, also one that no invoice could be read from."""
+
+    @pages("/v2/payables", Payable)
+    def list_payables(
+        self,
+        *,
+        status: Literal["new", "to_release", "released", "in_payment", "paid", "rejected", "needs_person"]
+        | None = None,
+        due_before: date | None = None,
+        creditor: str | None = None,
+        number: str | None = None,
+        from_id: str | None = None,
+        limit: int | None = None,
+        organization_id: str | None = None,
+    ) -> Page[Payable]:
+        """List received invoices in the order in which they came."""
+
+    @get("/v2/payables/{id}")
+    def get_payable(self, id: str) -> Data[Payable]:
+        """Read one received invoice, with what was found in it."""
+
+    @get("/v2/payables/{id}/history")
+    def get_payable_history(self, id: str) -> Page[PayableStep]:
+        """Read what was done with an invoice, by whom."""
+
+    @get("/v2/payables/{id}/file")
+    def get_payable_file(self, id: str) -> File:
+        """Read the file back as it came, byte for byte."""
+
+    @get("/v2/payables/{id}/document")
+    def get_payable_document(self, id: str, *, language: Literal["de", "en"] | None = None) -> File:
+        """Read the invoice as a page for people: all that the file says, whatever its format."""
+
+    @post("/v2/payables/{id}/release")
+    def release_payable(
+        self, id: str, body: NewRelease | None = None, *, idempotency_key: str | None = None
+    ) -> Data[Payable]:
+        """Release an invoice for payment."""
+
+    @post("/v2/payables/{id}/reject")
+    def reject_payable(self, id: str, body: NewRejection, *, idempotency_key: str | None = None) -> Data[Payable]:
+        """Reject an invoice, for good, with the reason."""
+
+    @post("/v2/payables/{id}/hold")
+    def hold_payable(
+        self, id: str, body: NewHold | None = None, *, idempotency_key: str | None = None
+    ) -> Data[Payable]:
+        """Let an invoice wait. A release of it is taken back."""
+
+    @post("/v2/payables/{id}/creditor")
+    def assign_creditor(self, id: str, body: NewCreditor, *, idempotency_key: str | None = None) -> Data[Payable]:
+        """Say whose invoice it is: the person account of a creditor."""
+
+    @post("/v2/payables/{id}/confirmations")
+    def confirm_stop(self, id: str, body: NewConfirmation, *, idempotency_key: str | None = None) -> Data[Payable]:
+        """Say that what stopped an invoice is right: a changed IBAN, or a number that is known with other sums."""
+
+    @get("/v2/payables/settings")
+    def get_payables_settings(self, *, organization_id: str | None = None) -> Data[PayablesSettings]:
+        """Read above which sum two people release, and which books received invoices belong to."""
+
+    @put("/v2/payables/settings")
+    def set_payables_settings(
+        self,
+        body: NewPayablesSettings | None = None,
+        *,
+        organization_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Data[PayablesSettings]:
+        """Say above which sum two people release, and which books received invoices belong to. Sets both at once."""

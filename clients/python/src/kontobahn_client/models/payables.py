@@ -1,0 +1,112 @@
+"""Received invoices. Names are those of the API."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import msgspec
+
+from kontobahn_client.models.common import Answer, Body
+
+
+class PayableFinding(Answer, kw_only=True):
+    finding_class: str = msgspec.field(name="class")
+    rule: str
+    rule_set: str
+    path: str
+    severity: str
+    message: str
+
+
+class PayableCreditor(Answer, kw_only=True):
+    name: str
+    vat_id: str | None
+    iban: str | None
+    konto: str | None
+
+
+class SkontoTerm(Answer, kw_only=True):
+    percent: Decimal
+    days: int
+    until: date
+    amount: Decimal
+
+
+class PayableProposal(Answer, kw_only=True):
+    konto: str
+    steuer: str
+    reason: str
+
+
+class Payable(Answer, kw_only=True):
+    id: str
+    organization_id: str
+    status: str
+    kind: str
+    number: str
+    issue_date: date
+    due_date: date | None
+    currency_code: str
+    total: Decimal
+    payable_amount: Decimal
+    creditor: PayableCreditor
+    terms: list[SkontoTerm]
+    format: str
+    profile: str
+    findings: list[PayableFinding]
+    warnings: list[str]
+    proposals: PayableProposal | None
+    stops: list[str]
+    hold_until: date | None
+    to_be_paid: bool
+    connection_id: str | None
+    client_id: str | None
+    payment_id: str | None
+    match_id: str | None
+    document_guid: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class PayableStep(Answer, kw_only=True):
+    action: str
+    actor: str
+    comment: str
+    created_at: datetime
+
+
+class NewRelease(Body, kw_only=True):
+    comment: str = ""
+
+
+class NewRejection(Body, kw_only=True):
+    reason: str
+
+
+class NewHold(Body, kw_only=True):
+    until: date | None = None
+    comment: str = ""
+
+
+class NewCreditor(Body, kw_only=True):
+    konto: str
+    connection_id: str | None = None
+    client_id: str | None = None
+
+
+class NewConfirmation(Body, kw_only=True):
+    stop: str
+    comment: str = ""
+
+
+class NewPayablesSettings(Body, kw_only=True):
+    two_people_above: Decimal | None = None
+    connection_id: str | None = None
+    client_id: str | None = None
+
+
+class PayablesSettings(Answer, kw_only=True):
+    two_people_above: Decimal | None
+    connection_id: str | None
+    client_id: str | None
