@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tests.harness import Organization, Service
-from tests.received_invoices import Inbox, as_xml, from_seller
+from kontobahn.access import factors
+from kontobahn.access.principal import Principal
+from kontobahn.clock import SECOND
+from tests.harness import ACTOR, Organization, Service
+from tests.received_invoices import OTHER_IBAN, Inbox, as_xml, from_seller, paid_to
 from tests.tenancy_recipes import Recipe, of_organization
 
 _BASE = "/v2/payables"
@@ -22,10 +25,15 @@ def _books(service: Service, owner: Organization) -> dict[str, str]:
     return {"connection_id": Inbox(service, owner).books.connection_id}
 
 
-def _payable_and_books(service: Service, owner: Organization) -> dict[str, str]:
-    inbox = Inbox(service, owner)
-    made = inbox.received(as_xml(from_seller(vat_id="DE811569869")))
-    return {"id": made["id"], "connection_id": inbox.books.connection_id}
+def stopped(service: Service, owner: Organization) -> tuple[str, str]:
+    """An invoice that a changed IBAN stops, and the session of somebody with a second factor."""
+    payable = Inbox(service, owner).received(as_xml(paid_to(OTHER_IBAN)))
+    user = service.user(owner, f"{owner.id}@muster.example")
+    session = service.session(user.email)
+    principal = Principal(owner.id, "owner", (owner.id,), user_id=user.id)
+    secret, step = b"secret of an app", service.clock.now() // SECOND // factors.STEP_SECONDS
+    service.db.write_now(factors.add_totp, service.vault, principal, secret, factors.totp(secret, step), "App", ACTOR)
+    return payable["id"], session
 
 
 def _file(service: Service, owner: Organization) -> dict[str, str]:
@@ -42,13 +50,9 @@ PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"GET {_BASE}/{{id}}/history", "id"): Recipe(payable),
     (f"POST {_BASE}/files", "connection_id"): Recipe(_books, content=as_xml()),
     (f"POST {_BASE}/files", "organization_id"): Recipe(of_organization, content=as_xml()),
-    (f"POST {_BASE}/{{id}}/creditor", "connection_id"): Recipe(
-        _payable_and_books, body={"konto": "70001"}, in_body=("connection_id",)
-    ),
     (f"POST {_BASE}/{{id}}/creditor", "id"): Recipe(_of_nobody, body={"konto": "70001"}),
     (f"POST {_BASE}/{{id}}/hold", "id"): Recipe(payable, body={}),
     (f"POST {_BASE}/{{id}}/reject", "id"): Recipe(payable, body={"reason": "nicht bestellt"}, used_up=True),
     (f"POST {_BASE}/{{id}}/release", "id"): Recipe(payable, body={}, used_up=True),
-    (f"PUT {_BASE}/settings", "connection_id"): Recipe(_books, body={}, in_body=("connection_id",)),
     (f"PUT {_BASE}/settings", "organization_id"): Recipe(of_organization, body={}),
 }

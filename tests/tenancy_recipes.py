@@ -74,9 +74,7 @@ WEBHOOK_RECIPES: dict[tuple[str, str], Recipe] = {
     ("POST /v2/banking/events/{id}/resend", "id"): Recipe(_event),
     ("POST /v2/banking/events/resend-failed", "organization_id"): Recipe(_webhook_url, body=_SINCE),
     ("GET /v2/banking/payment-limit", "organization_id"): Recipe(of_organization),
-    ("PUT /v2/banking/payment-limit", "organization_id"): Recipe(
-        of_organization, body={"amount": "5000.00"}, agency_may=False
-    ),
+    ("PUT /v2/banking/payment-limit", "organization_id"): Recipe(of_organization, body={"amount": "5000.00"}),
     (f"POST {_ENDPOINTS}", "organization_id"): Recipe(of_organization, body={"url": _HOOK}),
     (f"GET {_ENDPOINTS}", "organization_id"): Recipe(of_organization),
     (f"GET {_ENDPOINTS}/{{id}}", "id"): Recipe(_webhook_endpoint),

@@ -24,7 +24,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from openapi_python_client.config import Config, ConfigFile, MetaType
 
 from kontobahn.api.declare import Endpoint
-from tests import reconciliation_recipes
+from tests import payables_recipes, reconciliation_recipes
 from tests import test_tenancy as tenancy
 from tests.file_bank import FileBank
 from tests.harness import PASSWORD, Organization, Service
@@ -129,6 +129,12 @@ def _to_hand_over(service: Service, owner: Organization) -> Made:
     return {"account_id": desk.account}
 
 
+def _to_confirm_iban(service: Service, owner: Organization) -> Made:
+    payable_id, session = payables_recipes.stopped(service, owner)
+    tenancy._sessions[owner.key] = session
+    return {"id": payable_id}
+
+
 # Ids that stand in a body.
 def _to_confirm_session(service: Service, owner: Organization) -> Made:
     return {"password": PASSWORD}
@@ -151,6 +157,7 @@ IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/banking/payments": _to_pay,
     "POST /v2/banking/order-files": _to_order,
     "PUT /v2/mobility/seller": _selling,
+    "POST /v2/payables/{id}/confirmations": _to_confirm_iban,
     "POST /v2/reconciliation/runs": _to_match,
     "POST /v2/reconciliation/confirmations": _to_confirm,
     "POST /v2/reconciliation/matches": _to_match_by_hand,

@@ -250,10 +250,9 @@ class _Document:
 
     def _content(self, endpoint: Endpoint) -> dict[str, Any]:
         if endpoint.media_types:
-            return {
-                media_type: {"schema": {"type": "string", "format": "binary"}}
-                for media_type in (*endpoint.media_types, ANY_BYTES)
-            }
+            # A text last: programs that write clients go by the first, and would decode it.
+            kinds = sorted((*endpoint.media_types, ANY_BYTES), key=lambda kind: kind.startswith("text/"))
+            return {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
         schema = self._schemas[endpoint.name]
         sample = _recorded().get(endpoint.handler.__name__, endpoint.example)
         if sample is None:

@@ -145,6 +145,16 @@ def test_nobody_confirms_for_another_organisation(service: Service) -> None:
     assert inbox.shown(payable)["stops"] == ["iban_changed"]
 
 
+@pytest.mark.either_engine
+def test_the_books_of_another_organisation_are_not_there(service: Service) -> None:
+    inbox, other = Inbox(service), Inbox(service, service.organization("Andere GmbH"))
+    payable, theirs = inbox.received(as_xml(from_seller(vat_id="DE811569869"))), other.books.connection_id
+    assert inbox.decide(payable, "creditor", konto="70001", connection_id=theirs).status_code == 404
+    assert inbox.send(as_xml(number="R-8"), connection_id=theirs).status_code == 404
+    refused = service.request("PUT", SETTINGS, inbox.owner.key, json={"connection_id": theirs})
+    assert refused.status_code == 404
+
+
 @on_postgres
 def test_two_who_release_at_once_are_counted_one_after_the_other(service: Service) -> None:
     inbox = People(service)

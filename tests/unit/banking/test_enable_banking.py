@@ -75,7 +75,9 @@ def transfer(order: PaymentOrder, *kinds: PaymentKind, psu_type: str = "business
 def test_an_order_is_sent_within_what_the_bank_takes_or_not_at_all() -> None:
     plain = PaymentKind("SEPA", "business")
     assert transfer(order(), plain)["remittance_information"] == ["Rechnung 4711"]
-    lines = PaymentKind("SEPA", "business", remittance_information_lines=[RemittanceLine(8), RemittanceLine(8)])
+    lines = PaymentKind(
+        "SEPA", "business", remittance_information_lines=[RemittanceLine(max_length=8), RemittanceLine(max_length=8)]
+    )
     assert transfer(order(), lines)["remittance_information"] == ["Rechnung", " 4711"]
     assert transfer(order(reference="A-1"), plain)["payment_id"] == {
         "end_to_end_id": "KB1-0A0B0C0D", "instruction_id": "A-1",

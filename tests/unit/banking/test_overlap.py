@@ -190,7 +190,10 @@ def test_references_decide() -> None:
     plan = account.take([two, C], 650)
     assert plan is not None
     assert plan.shared[1].reference == "r2"
-    assert account.take([COFFEE._replace(reference="r3"), C], 650) is None
+    again = account.take([COFFEE._replace(reference="r3"), C], 650)
+    assert again is not None
+    assert again.shared[1].reference == "r2", "issued again under another reference, where the balances say so"
+    assert account.contents() == contents([one, two, C])
 
 
 def test_other_words_are_the_same_booking_only_where_the_balances_say_so() -> None:
