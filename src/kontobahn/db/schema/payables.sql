@@ -17,7 +17,7 @@ CREATE TABLE payables_files (
 );
 CREATE UNIQUE INDEX payables_files_by_content ON payables_files (organization_id, sha256);
 
--- An invoice, in whatever arrival it came. Sums are those of the file, in cents; days are texts like 2026-03-31.
+-- An invoice, in whatever form it came. Sums are those of the file, in cents; days are texts like 2026-03-31.
 CREATE TABLE payables (
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   id TEXT NOT NULL,
