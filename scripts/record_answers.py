@@ -90,7 +90,7 @@ LEFT_OUT = {
         "its declaration has an example: one payment from proposal to match, with its reasons",
     ),
 }
-LAST = ["cancel_payment", "revoke_invitation", "change_role", "reset_password", "delete_user", "change_password",
+LAST = ["cancel_payment", "revoke_invitation", "reset_password", "change_role", "delete_user", "change_password",
         "end_session", "undo_import", "delete_webhook_endpoint", "delete_bank_connection"]  # fmt: skip
 SECRETS = {
     "token": "kb_example_0123456789",
