@@ -134,7 +134,9 @@ def payable_in(tx: Tx, organization_id: str, file_id: str) -> PayableRow | None:
 def files_of(tx: Tx, row: PayableRow) -> list[FileRow]:
     """Returns the files that an invoice came in, the first one first."""
     arrivals = tx.all(
-        "SELECT file_id FROM payables_arrivals WHERE organization_id = ? AND payable_id = ?", row.organization_id, row.id
+        "SELECT file_id FROM payables_arrivals WHERE organization_id = ? AND payable_id = ?",
+        row.organization_id,
+        row.id,
     )
     found = [FILES.one(tx, "organization_id = ? AND id = ?", row.organization_id, file_id) for (file_id,) in arrivals]
     return sorted((file for file in found if file is not None), key=lambda file: (file.id != row.file_id, file.id))
