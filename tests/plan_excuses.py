@@ -197,7 +197,7 @@ EXCUSED: dict[str, str] = {
         (
             "banking/connections/accounts.py:balance_by_day",
             "banking/payments/store.py:ordered_since",
-            "payables/store.py:open_counts",
+            "payables/store.py:waiting",
             "reconciliation/batch_store.py:count_waiting",
             "reconciliation/batch_store.py:waiting",
             "reconciliation/store.py:matches_between",

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from kontobahn.access.identity_provider import IdentityProvider
+from simulators.identity_provider import Provider, running
+from tests.dashboard import provider_guest
 from tests.dashboard.browsing import Browser
+from tests.dashboard.provider_guest import Guest, provider_for
 from tests.harness import Organization, Service
 from tests.ledger_builder import Books
 
@@ -31,3 +37,18 @@ def books(service: Service, muster: Organization, request: pytest.FixtureRequest
     made = Books(service, muster)
     made.post(request.module.POSTINGS)
     return made
+
+
+@pytest.fixture
+def provider(service: Service) -> Iterator[Provider]:
+    """An identity provider that knows Erika, and that nothing wrong was sent to."""
+    with running(provider_for(service)) as made:
+        made.add("erika-1", email=provider_guest.EMAIL, email_verified=True, name="Erika\n Muster")
+        yield made
+        assert made.faults == []
+        service.run(service.application.context.part(IdentityProvider).close())
+
+
+@pytest.fixture
+def guest(service: Service) -> Guest:
+    return Guest(service)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,13 +11,12 @@ import httpx
 import pytest
 
 from kontobahn.access import factors, identities, invitations, sessions, users
-from kontobahn.access.identity_provider import IdentityProvider
 from kontobahn.access.principal import Principal, Role
 from kontobahn.clock import SECOND
 from kontobahn.dashboard.dispatch import SECOND_FACTOR
 from kontobahn.errors import Conflict
-from simulators.identity_provider import Provider, running
-from tests.dashboard.provider_guest import EMAIL, NAME, Guest, audited, connect, led_to, provider_for
+from simulators.identity_provider import Provider
+from tests.dashboard.provider_guest import EMAIL, NAME, Guest, audited, connect, led_to
 from tests.harness import ACTOR, Organization, Service
 
 ROLES = {"accounting": "bookkeeping", "it": "admin", "board": "read_only"}
@@ -29,20 +27,6 @@ UNKNOWN = "Nobody here has this account yet."
 @pytest.fixture
 def muster(service: Service) -> Organization:
     return service.organization()
-
-
-@pytest.fixture
-def provider(service: Service) -> Iterator[Provider]:
-    with running(provider_for(service)) as made:
-        made.add("erika-1", email=EMAIL, email_verified=True, name="Erika\n Muster")
-        yield made
-        assert made.faults == []
-        service.run(service.application.context.part(IdentityProvider).close())
-
-
-@pytest.fixture
-def guest(service: Service) -> Guest:
-    return Guest(service)
 
 
 def link(service: Service, organization: Organization, provider: Provider, role: Role = "member") -> users.User:

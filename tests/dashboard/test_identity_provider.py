@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -10,7 +9,7 @@ import pytest
 
 from kontobahn.access import identities, identity_provider
 from kontobahn.access.identity_provider import IdentityProvider
-from simulators.identity_provider import Lie, Method, Provider, Trouble, running
+from simulators.identity_provider import Lie, Method, Provider, Trouble
 from tests.dashboard.browsing import Browser
 from tests.dashboard.provider_guest import (
     EMAIL,
@@ -19,7 +18,6 @@ from tests.dashboard.provider_guest import (
     audited,
     connect,
     led_to,
-    provider_for,
     way_back,
 )
 from tests.harness import Organization, Service
@@ -31,20 +29,6 @@ NOT_BELIEVED = "could not be accepted"
 @pytest.fixture
 def muster(service: Service) -> Organization:
     return service.organization()
-
-
-@pytest.fixture
-def provider(service: Service) -> Iterator[Provider]:
-    with running(provider_for(service)) as made:
-        made.add("erika-1", email=EMAIL, email_verified=True, name="Erika Muster")
-        yield made
-        assert made.faults == []
-        service.run(service.application.context.part(IdentityProvider).close())
-
-
-@pytest.fixture
-def guest(service: Service) -> Guest:
-    return Guest(service)
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def as_page(invoice: Invoice, language: Language) -> bytes:
 
 
 def title_of(invoice: Invoice, language: Language) -> str:
-    return f"{_Words(language)['credit_note' if invoice.is_credit_note else 'invoice']} {invoice.number}"
+    return f"{_words(language)['credit_note' if invoice.is_credit_note else 'invoice']} {invoice.number}"
 
 
 def sections(invoice: Invoice, language: Language) -> list[Section]:
@@ -92,16 +92,15 @@ def sections(invoice: Invoice, language: Language) -> list[Section]:
     return [section for section in _Sections(invoice, language).all() if section.rows]
 
 
-class _Words(dict[str, str]):
-    def __init__(self, language: Language) -> None:
-        super().__init__({name: words[language == "en"] for name, words in _WORDS.items()})
+def _words(language: Language) -> dict[str, str]:
+    return {name: words[language == "en"] for name, words in _WORDS.items()}
 
 
 class _Sections:
     def __init__(self, invoice: Invoice, language: Language) -> None:
         self._invoice = invoice
         self._language = language
-        self._words = _Words(language)
+        self._words = _words(language)
 
     def all(self) -> Iterator[Section]:
         invoice, totals = self._invoice, self._invoice.totals._asdict()

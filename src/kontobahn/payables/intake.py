@@ -27,7 +27,7 @@ from kontobahn.ledger.personenkonto import Geschaeftspartner
 from kontobahn.ledger.provider import ClientBooks
 from kontobahn.money import from_minor
 from kontobahn.payables import rules, store
-from kontobahn.payables.rules import EarlierLeg, FoundCreditor, Kind, Proposal, Seller
+from kontobahn.payables.rules import EarlierLeg, Kind, Proposal, Seller
 from kontobahn.payables.store import FileRow, PayableRow
 from kontobahn.payables.wire import SkontoTerm, emit_received, finding_view
 from kontobahn.threads import Pool
@@ -81,7 +81,7 @@ class Understood(NamedTuple):
 
     paper: Paper
     books: Books | None
-    creditor: FoundCreditor | None
+    creditor: Geschaeftspartner | None
     look_alikes: Sequence[Geschaeftspartner]
     proposal: Proposal | None
 
@@ -129,7 +129,7 @@ async def understand(context: Context, arrival: Arrival, books: Books | None) ->
         partners = await books.client.geschaeftspartner()
         seller = seller_of(paper.invoice)
         creditor = rules.find_creditor(seller, partners)
-        proposal = None if creditor is None else await _proposal(books.client, creditor.partner.konto)
+        proposal = None if creditor is None else await _proposal(books.client, creditor.konto)
     except ProviderError as error:
         # It is received all the same: a person assigns the creditor.
         log.info("creditor_not_looked_up", connection=books.connection_id, detail=str(error))
@@ -220,8 +220,8 @@ def enter(tx: Tx, arrival: Arrival, understood: Understood) -> tuple[PayableRow,
 def _row(tx: Tx, arrival: Arrival, understood: Understood, file: FileRow) -> PayableRow:
     paper, creditor, books = understood.paper, understood.creditor, understood.books
     invoice, ibans = paper.invoice, ibans_of(paper.invoice)
-    konto = creditor.partner.konto if creditor else ""
-    known = {*creditor.partner.ibans, *store.paid_to(tx, arrival.organization_id, konto)} if creditor else set[str]()
+    konto = creditor.konto if creditor else ""
+    known = {*creditor.ibans, *store.paid_to(tx, arrival.organization_id, konto)} if creditor else set[str]()
     stops = ["iban_changed"] if rules.is_changed_iban(ibans, known) else []
     seller, sign = invoice.seller, -1 if invoice.is_credit_note else 1
     issued_on = invoice.issued_on or berlin_date(tx.now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -28,7 +28,7 @@ from kontobahn.payables import decisions, intake, store
 from kontobahn.payables.decisions import Decision
 from kontobahn.payables.document import Language, as_page
 from kontobahn.payables.intake import Arrival, NoInvoice, Understood
-from kontobahn.payables.rules import KnownCreditor, Status
+from kontobahn.payables.rules import KnownCreditor, Status, Stop
 from kontobahn.payables.store import FileRow, Filter, PayableRow, SettingsRow
 from kontobahn.payables.wire import Payable, PayableStep, payable_view, step_view
 from kontobahn.sentences import said
@@ -81,7 +81,7 @@ class NewCreditor(Body):
 
 
 class NewConfirmation(Body):
-    stop: Annotated[Literal["iban_changed", "number_known"], Meta(description="The stop that is right as it is.")]
+    stop: Annotated[Stop, Meta(description="The stop that is right as it is.")]
     comment: Comment = ""
 
 

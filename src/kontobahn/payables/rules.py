@@ -32,7 +32,6 @@ MAY: dict[Action, frozenset[Status]] = {
 }
 # The reasons why a person has to look: money would go to an account that the creditor never had; the number stands for other sums already.
 Stop = Literal["iban_changed", "number_known"]
-STOPS: tuple[Stop, ...] = get_args(Stop)
 # Means by which the creditor gets the money without us.
 _PAID_OTHERWISE = CASH | CARDS | DIRECT_DEBITS
 
@@ -126,15 +125,7 @@ class KnownCreditor(NamedTuple):
     ibans: tuple[str, ...]
 
 
-FoundBy = Literal["vat_id", "iban", "name"]
-
-
-class FoundCreditor(NamedTuple):
-    partner: Geschaeftspartner
-    by: FoundBy
-
-
-def find_creditor(seller: Seller, partners: Sequence[Geschaeftspartner]) -> FoundCreditor | None:
+def find_creditor(seller: Seller, partners: Sequence[Geschaeftspartner]) -> Geschaeftspartner | None:
     """Returns the creditor, if exactly one fits by the first of VAT id, IBAN and name that any fits by.
 
     Somebody with another VAT id is somebody else, whatever the name and the account.
@@ -144,15 +135,19 @@ def find_creditor(seller: Seller, partners: Sequence[Geschaeftspartner]) -> Foun
     if vat_id:
         same = [one for one in creditors if bare(one.ust_id) == vat_id]
         if same:
-            return FoundCreditor(same[0], "vat_id") if len(same) == 1 else None
+            return _only(same)
         creditors = [one for one in creditors if not one.ust_id]
     ibans = set(seller.ibans)
     by_iban = [one for one in creditors if ibans.intersection(one.ibans)]
     if by_iban:
-        return FoundCreditor(by_iban[0], "iban") if len(by_iban) == 1 else None
+        return _only(by_iban)
     name = plain_name(seller.name)
     by_name = [one for one in creditors if plain_name(one.name) == name]
-    return FoundCreditor(by_name[0], "name") if len(by_name) == 1 else None
+    return _only(by_name)
+
+
+def _only(found: Sequence[Geschaeftspartner]) -> Geschaeftspartner | None:
+    return found[0] if len(found) == 1 else None
 
 
 def look_alikes(seller: Seller, partners: Sequence[Geschaeftspartner]) -> list[Geschaeftspartner]:

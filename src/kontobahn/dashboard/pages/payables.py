@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn.access import audit
+from kontobahn.api.answers import Data
+from kontobahn.api.declare import Endpoint
 from kontobahn.dashboard import books as book_pages
 from kontobahn.dashboard import words
 from kontobahn.dashboard.declare import ROOT, action, page
@@ -24,10 +27,10 @@ from kontobahn.formats.invoices.model import Invoice
 from kontobahn.payables import document, routes, store
 from kontobahn.payables.document import Section
 from kontobahn.payables.intake import NoInvoice
-from kontobahn.payables.routes import FilesQuery, NewConfirmation, NewCreditor, NewHold, NewRejection, NewRelease
+from kontobahn.payables.routes import FilesQuery
 from kontobahn.payables.rules import MAY, Status, is_to_be_paid
-from kontobahn.payables.store import Count, FileRow, PayableRow, StepRow
-from kontobahn.payables.wire import payable_view
+from kontobahn.payables.store import FileRow, PayableRow, StepRow
+from kontobahn.payables.wire import Payable, payable_view
 
 PATH = f"{ROOT}/payables"
 MAX_ID_LENGTH = 64
@@ -55,26 +58,18 @@ class PayableFilters(Struct):
     status: Status | Literal[""] = ""
 
 
-class Choice(Struct):
-    konto: Annotated[str, Meta(max_length=9)]
+class Line(NamedTuple):
+    """An invoice in the list, with its days."""
 
-
-class Reason(Struct):
-    reason: Annotated[str, Meta(max_length=500)]
-
-
-class Waiting(Struct):
-    until: date | None = None
-    comment: Annotated[str, Meta(max_length=500)] = ""
-
-
-class Comment(Struct):
-    comment: Annotated[str, Meta(max_length=500)] = ""
+    row: PayableRow
+    issued_on: date
+    due_on: date | None
 
 
 class Listed(NamedTuple):
     rows: list[PayableRow]
-    counts: list[Count]
+    # The number of those that wait, by status.
+    waiting: dict[Status, int]
 
 
 class Facts(NamedTuple):
@@ -87,14 +82,13 @@ class Facts(NamedTuple):
 async def payables(visit: Visit) -> Response:
     filters = visit.filters(PayableFilters)
     listed = await visit.read(_listed, visit.organization_id, filters.wanted.status or None, filters.after)
-    counts = {count.status: count for count in listed.counts}
     return visit.show(
         "payables.html",
         filters=filters,
-        list=filters.first_page([(row, payable_view(row)) for row in listed.rows], lambda line: line[0].id),
+        list=filters.first_page([_line(row) for row in listed.rows], lambda line: line.row.id),
         states=STATES,
         tabs=[
-            (_(text), filters.url(status=status), counts.get(status), filters.wanted.status == status)
+            (_(text), filters.url(status=status), listed.waiting.get(status, 0), filters.wanted.status == status)
             for status, (text, _kind) in STATES.items()
         ],
     )
@@ -103,8 +97,12 @@ async def payables(visit: Visit) -> Response:
 def _listed(tx: Tx, organization_id: str, status: Status | None, before: str) -> Listed:
     return Listed(
         store.latest(tx, organization_id, status, before[:MAX_ID_LENGTH], PAGE_SIZE + 1),
-        store.open_counts(tx, organization_id),
+        store.waiting(tx, organization_id),
     )
+
+
+def _line(row: PayableRow) -> Line:
+    return Line(row, date.fromisoformat(row.issue_date), date.fromisoformat(row.due_date) if row.due_date else None)
 
 
 @action("/payables", takes_file=True)
@@ -174,60 +172,43 @@ async def payable_file(visit: Visit, id: str) -> Response:
     return visit.framed(file.content, file.media_type, file.file_name)
 
 
-async def _again(visit: Visit, payable_id: str) -> Response:
+async def _decide(visit: Visit, payable_id: str, endpoint: Endpoint, notice: Callable[[Payable], str]) -> Response:
+    """Makes the call that decides about an invoice, with the fields of its form, and says what came of it."""
+    assert endpoint.body is not None
+    wanted = visit.form.read(endpoint.body)
+    if wanted is not None:
+        with visit.form.refusals():
+            answer: Data[Payable] = await visit.ask(endpoint, id=payable_id, body=wanted)
+            return visit.redirect(f"{PATH}/{payable_id}", notice(answer.data))
     response: Response = await payable.handler(visit, payable_id)
     return response
 
 
 @action("/payables/{id}/creditor")
 async def assign(visit: Visit, id: str) -> Response:
-    wanted = visit.form.read(Choice)
-    if wanted is not None:
-        with visit.form.refusals():
-            await visit.ask(routes.assign_creditor, id=id, body=NewCreditor(konto=wanted.konto))
-            return visit.redirect(f"{PATH}/{id}", _("The creditor is assigned."))
-    return await _again(visit, id)
+    return await _decide(visit, id, routes.assign_creditor, lambda _payable: _("The creditor is assigned."))
 
 
 @action("/payables/{id}/release", role="member")
 async def release(visit: Visit, id: str) -> Response:
-    wanted = visit.form.read(Comment)
-    if wanted is not None:
-        with visit.form.refusals():
-            answer = await visit.ask(routes.release_payable, id=id, body=NewRelease(comment=wanted.comment))
-            is_released = answer.data.status == "released"
-            text = (
-                _("The invoice is released.") if is_released else _("Noted. A second person has to release it as well.")
-            )
-            return visit.redirect(f"{PATH}/{id}", text)
-    return await _again(visit, id)
+    def notice(row: Payable) -> str:
+        if row.status == "released":
+            return _("The invoice is released.")
+        return _("Noted. A second person has to release it as well.")
+
+    return await _decide(visit, id, routes.release_payable, notice)
 
 
 @action("/payables/{id}/reject")
 async def reject(visit: Visit, id: str) -> Response:
-    wanted = visit.form.read(Reason)
-    if wanted is not None:
-        with visit.form.refusals():
-            await visit.ask(routes.reject_payable, id=id, body=NewRejection(reason=wanted.reason))
-            return visit.redirect(f"{PATH}/{id}", _("The invoice is rejected."))
-    return await _again(visit, id)
+    return await _decide(visit, id, routes.reject_payable, lambda _payable: _("The invoice is rejected."))
 
 
 @action("/payables/{id}/hold")
 async def hold(visit: Visit, id: str) -> Response:
-    wanted = visit.form.read(Waiting)
-    if wanted is not None:
-        with visit.form.refusals():
-            await visit.ask(routes.hold_payable, id=id, body=NewHold(until=wanted.until, comment=wanted.comment))
-            return visit.redirect(f"{PATH}/{id}", _("The invoice waits."))
-    return await _again(visit, id)
+    return await _decide(visit, id, routes.hold_payable, lambda _payable: _("The invoice waits."))
 
 
 @action("/payables/{id}/confirm", role="member", confirm=True)
 async def confirm(visit: Visit, id: str) -> Response:
-    wanted = visit.form.read(NewConfirmation)
-    if wanted is not None:
-        with visit.form.refusals():
-            await visit.ask(routes.confirm_stop, id=id, body=wanted)
-            return visit.redirect(f"{PATH}/{id}", _("Confirmed. The invoice can be released."))
-    return await _again(visit, id)
+    return await _decide(visit, id, routes.confirm_stop, lambda _payable: _("Confirmed. The invoice can be released."))
