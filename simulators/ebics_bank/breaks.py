@@ -50,7 +50,7 @@ def spoilt(root: etree._Element, how: str, key: secrecy.OwnKey | None) -> bytes:
         if data is not None and data.text:
             data.text = data.text[: len(data.text) // 2 // 4 * 4]
     if how == "foreign_signature" and key:
-        key = secrecy.new_key("X002", "Another bank")
+        key = secrecy.usual_key("X002", "Another bank")
     if key:
         sign(root, key)
     if how == "no_signature" and key:

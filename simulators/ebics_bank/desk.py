@@ -21,8 +21,8 @@ class Desk:
     def __init__(self, host: str = "FAKEBANK") -> None:
         self.host, self.name, self.url = host, "Fakebank", ""
         self.versions = {"H004": "02.50", "H005": "03.00"}
-        self.authentication = secrecy.new_key("X002", f"{self.name} X002")
-        self.encryption = secrecy.new_key("E002", f"{self.name} E002")
+        self.authentication = secrecy.usual_key("X002", f"{self.name} X002")
+        self.encryption = secrecy.usual_key("E002", f"{self.name} E002")
         self.partners: dict[str, Partner] = {}
         # The day that it books on, and its clock.
         self.today: date = datetime.now(UTC).date()
