@@ -125,8 +125,8 @@ def read(root: etree._Element) -> Request:
         phase=text(mutable, "TransactionPhase"),
         transaction=text(static, "TransactionID").upper(),
         nonce=text(static, "Nonce"),
-        segments=int(text(static, "NumSegments") or 0),
-        segment=int(text(mutable, "SegmentNumber") or 0),
+        segments=_number(text(static, "NumSegments")),
+        segment=_number(text(mutable, "SegmentNumber")),
         is_last=number is not None and number.get("lastSegment") in ("true", "1"),
         order_data="".join(text(transfer, "OrderData").split()),
         signature_data="".join(text(transfer, "SignatureData").split()),
@@ -137,6 +137,12 @@ def read(root: etree._Element) -> Request:
         requests_eds=flag is not None and flag.get("requestEDS") in ("true", "1"),
         has_signature_flag=flag is not None,
     )
+
+
+def _number(value: str) -> int:
+    if value and not value.isdecimal():
+        raise Refusal("091010")
+    return int(value or 0)
 
 
 def _dates(element: etree._Element | None) -> tuple[date, date] | None:

@@ -14,6 +14,8 @@ import pytest
 from lxml import etree
 from painfree.ebics3 import envelope_schema, order_data_digest, verify_auth_signature
 
+from kontobahn.formats.bank_files import read
+from kontobahn.formats.statements import Entry, StatementWarning, StatusReport
 from simulators.ebics_bank import Break, EbicsBank, Line
 from simulators.ebics_bank.breaks import How
 from tests.providers.ebics.files import GIRO, OTHER_PAYEE, PAYEE, transfers
@@ -122,6 +124,7 @@ def office(shared: Office) -> Office:
     shared.account.bookings.clear()
     shared.account.stated = 0
     shared.bank.breaks.clear()
+    shared.bank.faults.clear()
     return shared
 
 
@@ -250,13 +253,71 @@ def test_keys_change_with_the_old_ones_until_then(office: Office) -> None:
     assert person.download("HTD")[0] == "091002"
 
 
+def test_single_keys_change_too(office: Office) -> None:
+    person = office.person("T4")
+    fresh = keys_of("A006", 2)
+    answer = person.upload("PUB", person.key_order("SignaturePubKeyOrderData", ("Signature",), fresh))
+    assert answer.code == "000000"
+    person.keys = {**person.keys, "Signature": fresh["Signature"]}
+    data = person.key_order("HCARequestOrderData", ("Authentication", "Encryption"), fresh)
+    assert person.upload("HCA", data).code == "000000"
+    person.keys = fresh
+    assert person.upload("HCA", data).code == "091218"
+
+
+def test_the_three_keys_come_in_one_order(office: Office) -> None:
+    office.bank.add_user("PARTNER1", "H3K1")
+    person = PlainClient(office.bank, office.line, office.version, "H3K1")
+    assert person.send_keys("H3K", "H3KRequestOrderData", "Signature", "Authentication", "Encryption").code == "000000"
+    office.bank.activate("PARTNER1", "H3K1")
+    assert person.download("HTD")[0] == "000000"
+
+
+def test_what_the_bank_writes_is_read_by_our_readers(office: Office) -> None:
+    office.account.book(date(2026, 3, 2), "119.00", "Rechnung 1", name="Kunde & Söhne", end_to_end_id="IN-1")
+    number = office.send("E1", is_signed=True)
+    office.bank.close_day("PARTNER1")
+    statement = office.person("E1").download(*office.btf("C53"))[1]
+    items = list(read(io.BytesIO(statement), "C53.zip"))
+    assert [item for item in items if isinstance(item, StatementWarning)] == []
+    entries = [item for item in items if isinstance(item, Entry)]
+    assert [entry.amount_minor for entry in entries] == [11900, -1234, -10000]
+    (report,) = read(io.BytesIO(office.person("E1").download(*office.btf("CRZ"))[1]), "CRZ.zip")
+    assert isinstance(report, StatusReport)
+    assert office.state(number) == "executed"
+
+
+def test_the_protocol_comes_as_text_as_well(office: Office) -> None:
+    number = office.send("T1")
+    code, protocol = office.person("T1").download("PTK")
+    assert code == "000000"
+    assert f"CCT  {number}" in protocol.decode("iso-8859-1")
+    assert office.person("T1").download("HAC")[0] == "090005"
+
+
+def test_what_is_no_message_is_refused(office: Office) -> None:
+    person = office.person("T1")
+    for content in (b"<a", b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'):
+        assert person.read(post(office.line.url, content)).code == "091010"
+    assert person.read(post(office.line.url, b"<a/>")).code == "061002"
+
+
+def test_a_receipt_before_the_last_segment_is_a_fault(office: Office) -> None:
+    office.bank.deliver("PARTNER1", "C53", bytes(range(256)) * 20)
+    office.bank.segment_size = 100
+    begun = office.person("T1").start(*office.btf("C53"), "DZHNN")
+    office.bank.segment_size = 1_000_000
+    body = '<TransferReceipt authenticate="true"><ReceiptCode>0</ReceiptCode></TransferReceipt>'
+    office.person("T1").go_on(begun.text("TransactionID"), "Receipt", body)
+    assert office.bank.faults == ["a receipt for C53 before its last segment"]
+
+
 def test_a_message_is_taken_once_and_only_as_it_was_signed(office: Office) -> None:
     person = office.person("T1")
     assert person.start("HTD", "<StandardOrderParams/>", "DZHNN").code == "000000"
     assert person.repeat().code == "091103"
     person.sent = person.sent.replace(b"HTD", b"HKD")
     assert person.repeat().code == "061001"
-    office.bank.faults.clear()
 
 
 def test_an_answer_is_lost_before_or_after_the_order_was_taken(office: Office) -> None:
