@@ -49,6 +49,7 @@ LEFT_OUT = {
     **dict.fromkeys(
         (
             "receive_file",
+            "create_payable",
             "list_payables",
             "get_payable",
             "get_payable_history",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import httpx
+import typst
 
 from kontobahn.formats import cii
 from kontobahn.formats.invoices.model import (
@@ -54,6 +56,14 @@ CREDITOR = {
 def as_xml(invoice: Invoice = COFFEE, **changes: Any) -> bytes:
     (xml,) = cii.write(invoice._replace(**changes), "en16931")
     return xml
+
+
+@cache
+def plain_pdf(*lines: str) -> bytes:
+    """A PDF of these lines, without any XML in it."""
+    page = typst.compile("\n\n".join(lines).encode(), format="pdf")
+    assert isinstance(page, bytes)
+    return page
 
 
 def from_seller(**changes: Any) -> Invoice:

@@ -134,6 +134,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Batch booking": _BY_NAME["BatchBooking"],
     "Batch with lines": _BY_NAME["BatchWithLines"],
     "Payable": _BY_NAME["Payable"],
+    "Payable, as typed": _BY_NAME["NewPayable"],
     "Step of a payable": _BY_NAME["PayableStep"],
     "Payables settings, as sent": _BY_NAME["NewPayablesSettings"],
     "Payables settings": _BY_NAME["PayablesSettings"],

@@ -73,8 +73,10 @@ from kontobahn.mobility.invoices import routes as invoice_routes
 from kontobahn.mobility.platforms import OwnTickets
 from kontobahn.mobility.provider import Mobility
 from kontobahn.outbound import OutboundClient, Rule
+from kontobahn.payables import by_hand as payables_by_hand
 from kontobahn.payables import routes as payable_routes
 from kontobahn.payables import wire as payables_wire
+from kontobahn.payables.mailbox import Mailboxes
 from kontobahn.reconciliation import accounts as reconciled_accounts
 from kontobahn.reconciliation import batches, knowledge, matches, office_bookings, proposals, report, runs
 from kontobahn.reconciliation import transactions as reconciled_transactions
@@ -121,7 +123,7 @@ def all_endpoints() -> list[Endpoint]:
             resend_failed,
         ),
         *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
-        *(payable_routes,),
+        *(payable_routes, payables_by_hand),
         *(
             reconciled_accounts,
             runs,
@@ -151,6 +153,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         set_up_banks(settings, db, vault, clock),
         Mobility({OwnTickets.name: OwnTickets()}),
         sandbox_controls(),
+        Mailboxes(Rule.of_setting(settings.mailbox_allow, "mailbox_allow")),
         Events(open_outbound_client(settings), Watch(db)),
     )
     return Context(

@@ -125,6 +125,13 @@ class Rule(NamedTuple):
         """Returns the parts of a URL. Raises Refused, with the reason, if it is not allowed."""
         return _parse(self, url)
 
+    def check_host(self, host: str, port: int, ports: tuple[int, ...]) -> None:
+        """Raises Refused unless this host and port may be connected to, as far as they tell without looking the name up."""
+        is_named = self.permits(host, port)
+        if not is_named and port not in ports:
+            raise Refused(said("The port must be {ports}.", ports=" or ".join(map(str, ports))))
+        _checked_host(host, is_named=is_named)
+
     def permits(self, host: str, port: int) -> bool:
         """Returns whether any address is allowed."""
         return self.anywhere or (host, port) in self.named
@@ -156,12 +163,18 @@ def _parse(rule: Rule, url: str) -> Target:
         raise Refused("The URL must begin with https://.")
     if not is_named and port not in PORTS:
         raise Refused(said("The port must be {ports}.", ports=" or ".join(map(str, PORTS))))
-    address = _literal(host)
-    if address is None:
-        host = host if is_named else _checked_name(host)
-    elif not is_named and not is_public(address):
-        raise Refused("The address is not public.")
+    address = _checked_host(host, is_named=is_named)
     return Target(scheme, host, port, tail if tail.startswith("/") else f"/{tail}", address)
+
+
+def _checked_host(host: str, *, is_named: bool) -> Address | None:
+    """Returns the address if the host is one; None for a name. Raises Refused if it is allowed by nothing."""
+    address = _literal(host)
+    if address is None and not is_named:
+        _check_name(host)
+    elif address is not None and not is_named and not is_public(address):
+        raise Refused("The address is not public.")
+    return address
 
 
 def _split_authority(authority: str, default_port: int) -> tuple[str, int]:
@@ -191,14 +204,13 @@ def _literal(host: str) -> Address | None:
         raise Refused("The URL's host is an address in an unusual spelling.") from None
 
 
-def _checked_name(host: str) -> str:
+def _check_name(host: str) -> None:
     if host.endswith("."):
         raise Refused("The URL's host must not end with a dot.")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
         raise Refused("The URL's host is not a valid name.")
     if _is_private_name(host):
         raise Refused("The URL's host is a name inside a private network.")
-    return host
 
 
 def _is_private_name(host: str) -> bool:

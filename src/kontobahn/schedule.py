@@ -19,6 +19,7 @@ from kontobahn.jobs import Job
 from kontobahn.mail import outbox as mail_outbox
 from kontobahn.mail.smtp import find_server
 from kontobahn.mobility.invoices import documents
+from kontobahn.payables import mailbox
 from kontobahn.webhooks import outbox
 
 # Each in a transaction of its own.
@@ -78,6 +79,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("end bank accesses", 30, lambda: end_accesses(context)),
         Job("tidy bank connections", 30, tidy_bank_connections),
         Job("make due invoice documents", 30, make_due_documents),
+        Job("read mailboxes", 30, lambda: mailbox.fetch_due(context)),
         *_mail_jobs(context),
     ]
 

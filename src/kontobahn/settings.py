@@ -208,6 +208,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ""
     mail_from: Annotated[str, _about("address that mail comes from, for example kontobahn@muster.example")] = ""
 
+    mailbox_allow: Annotated[
+        str,
+        _about(
+            "mail servers that invoices may be read from at private addresses or other ports than 993, with TLS all the same:"
+            " host:port, separated by commas"
+        ),
+    ] = ""
+
     oidc_issuer: Annotated[
         str,
         _about(

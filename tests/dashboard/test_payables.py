@@ -45,8 +45,12 @@ def test_an_invoice_is_added_looked_at_and_released(inbox: Inbox, browser: Brows
 
 @pytest.mark.either_engine
 def test_what_cannot_be_read_is_said_on_the_page(inbox: Inbox, browser: Browser) -> None:
-    shown = _upload(browser, b"<html>Mahnung</html>")
-    assert 'class="notice bad"' in shown
+    page = _upload(browser, b"<html>Mahnung</html>")
+    shown = browser.get(page).text
+    assert "Type an invoice" in shown
+    assert "<iframe" not in shown
+    shown = browser.get(PATH).text
+    assert page in shown
     assert "No invoice received yet" in shown
 
 

@@ -19,6 +19,7 @@ from kontobahn.errors import BadRequest, KontobahnError, Unreadable
 from kontobahn.formats.invoice_files import read
 from kontobahn.formats.invoices.findings import Finding, InvoiceError, Remark, Text
 from kontobahn.formats.invoices.model import CORRECTION, Invoice
+from kontobahn.formats.invoices.proposals import Proposal as Typed
 from kontobahn.ids import new_id
 from kontobahn.ledger.connections import list_clients, open_books, open_client
 from kontobahn.ledger.errors import ProviderError
@@ -26,7 +27,7 @@ from kontobahn.ledger.kontoblatt import SheetSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner
 from kontobahn.ledger.provider import ClientBooks
 from kontobahn.money import from_minor
-from kontobahn.payables import rules, store
+from kontobahn.payables import rules, store, unread
 from kontobahn.payables.rules import EarlierLeg, Kind, Proposal, Seller
 from kontobahn.payables.store import FileRow, PayableRow
 from kontobahn.payables.wire import SkontoTerm, emit_received, finding_view
@@ -47,16 +48,28 @@ class Arrival(NamedTuple):
     content: bytes
     actor: Actor
     user_id: str
+    # The sender and the subject of the mail it came by, for its history.
+    note: str = ""
 
 
 class NoInvoice(Unreadable):
-    """A file that no invoice can be read from, with what was found in it."""
+    """A file that no invoice can be read from, with what was found in it, and what its text says plainly."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[Finding], proposal: Typed | None = None) -> None:
         super().__init__(
             "No invoice could be read from the file. It is kept.", findings=[finding_view(one) for one in findings]
         )
         self.findings = findings
+        self.proposal = proposal
+
+
+class Taken(NamedTuple):
+    """A file that came in, and its invoice or why there is none."""
+
+    file_id: str
+    payable: PayableRow | None
+    is_new: bool = False
+    refusal: NoInvoice | None = None
 
 
 class Books(NamedTuple):
@@ -117,12 +130,29 @@ async def books_for(
         return None
 
 
+async def take(context: Context, principal: Principal, arrival: Arrival) -> Taken:
+    """Takes a file in on behalf of the organisation. Whatever comes of it, the file is kept."""
+    books = await books_for(context, principal, arrival.organization_id, None, None)
+    try:
+        understood = await understand(context, arrival, books)
+    except NoInvoice as refusal:
+        file = await context.db.write(keep_refused, arrival, refusal)
+        return Taken(file.id, None, refusal=refusal)
+    row, is_new = await context.db.write(enter, arrival, understood)
+    return Taken(row.file_id, row, is_new)
+
+
 # --- Reading and understanding
 
 
 async def understand(context: Context, arrival: Arrival, books: Books | None) -> Understood:
     """Reads the file and looks for its sender in the books. Raises NoInvoice if no invoice is in it that could be paid."""
     paper = await _READERS.run(_read, arrival, berlin_date(context.clock.now()))
+    return await recognise(paper, books)
+
+
+async def recognise(paper: Paper, books: Books | None) -> Understood:
+    """Looks for the sender of an invoice in the books."""
     if books is None:
         return Understood(paper, None, None, (), None)
     try:
@@ -145,7 +175,7 @@ def _read(arrival: Arrival, today: date) -> Paper:
     invoice = found.invoice
     # Without these nobody could say which invoice it is, or what is owed.
     if invoice is None or not (invoice.number and invoice.issued_on and invoice.currency):
-        raise NoInvoice(found.findings)
+        raise NoInvoice(found.findings, found.proposal)
     if invoice.totals.due_minor is None or invoice.totals.gross_minor is None:
         raise NoInvoice(found.findings)
     return Paper(invoice, found.format or "", found.profile or "", found.findings, found.warnings)
@@ -172,9 +202,21 @@ async def _proposal(books: ClientBooks, konto: str) -> Proposal | None:
 
 
 def keep_refused(tx: Tx, arrival: Arrival, refusal: NoInvoice) -> FileRow:
-    """Keeps a file that no invoice could be read from."""
+    """Keeps a file that no invoice could be read from. When it comes for the first time, it waits for a person to type what it says."""
     store.lock(tx, arrival.organization_id)
-    return _keep(tx, arrival, _json(refusal.findings))
+    known = store.file_by_content(tx, arrival.organization_id, arrival.sha256)
+    if known is not None:
+        return known
+    file = _keep(tx, arrival, _json(refusal.findings))
+    unread.add(tx, file, refusal.proposal, arrival.note)
+    return file
+
+
+def accompany(tx: Tx, row: PayableRow, file_id: str) -> None:
+    """Puts a file that no invoice could be read from beside the invoice that it came with: mostly the same one for people to read."""
+    store.lock(tx, row.organization_id)
+    if store.payable_in(tx, row.organization_id, file_id) is None and unread.remove(tx, row.organization_id, file_id):
+        store.add_arrival(tx, row, file_id)
 
 
 def _keep(tx: Tx, arrival: Arrival, refused: str = "") -> FileRow:
@@ -202,6 +244,7 @@ def enter(tx: Tx, arrival: Arrival, understood: Understood) -> tuple[PayableRow,
     known = store.payable_in(tx, arrival.organization_id, file.id)
     if known is not None:
         return known, False
+    unread.remove(tx, arrival.organization_id, file.id)
     row = _row(tx, arrival, understood, file)
     twins = store.twins(tx, arrival.organization_id, row.identity)
     same = next((twin for twin in twins if twin.total_minor == row.total_minor), None)
@@ -212,7 +255,7 @@ def enter(tx: Tx, arrival: Arrival, understood: Understood) -> tuple[PayableRow,
         row = row._replace(stops=" ".join(sorted({*row.stops.split(), "number_known"})), status="needs_person")
     store.PAYABLES.insert(tx, row)
     store.add_arrival(tx, row, file.id)
-    store.record_step(tx, row, "receive", arrival.user_id, arrival.actor.name, "")
+    store.record_step(tx, row, "receive", arrival.user_id, arrival.actor.name, arrival.note)
     emit_received(tx, row)
     return row, True
 

@@ -100,6 +100,10 @@ def file_by_content(tx: Tx, organization_id: str, sha256: str) -> FileRow | None
     return FILES.one(tx, "organization_id = ? AND sha256 = ?", organization_id, sha256)
 
 
+def file_by_id(tx: Tx, organization_id: str, file_id: str) -> FileRow | None:
+    return FILES.one(tx, "organization_id = ? AND id = ?", organization_id, file_id)
+
+
 def insert_file(tx: Tx, row: FileRow, content: bytes) -> None:
     marks = ", ".join("?" * (len(row) + 1))
     tx.put_large(f"INSERT INTO payables_files ({FILES.columns}, content) VALUES ({marks})", *row, content)
@@ -138,7 +142,7 @@ def files_of(tx: Tx, row: PayableRow) -> list[FileRow]:
         row.organization_id,
         row.id,
     )
-    found = [FILES.one(tx, "organization_id = ? AND id = ?", row.organization_id, file_id) for (file_id,) in arrivals]
+    found = [file_by_id(tx, row.organization_id, file_id) for (file_id,) in arrivals]
     return sorted((file for file in found if file is not None), key=lambda file: (file.id != row.file_id, file.id))
 
 

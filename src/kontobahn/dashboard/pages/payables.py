@@ -13,8 +13,10 @@ from starlette.responses import Response
 from kontobahn.access import audit
 from kontobahn.api.answers import Data
 from kontobahn.api.declare import Endpoint
+from kontobahn.clock import berlin_date
 from kontobahn.dashboard import books as book_pages
 from kontobahn.dashboard import words
+from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import words_of
 from kontobahn.dashboard.lists import PAGE_SIZE
@@ -24,16 +26,20 @@ from kontobahn.db import Tx
 from kontobahn.errors import NotFound, Refusal
 from kontobahn.formats.invoices.findings import Finding, Remark
 from kontobahn.formats.invoices.model import Invoice
-from kontobahn.payables import document, routes, store
+from kontobahn.money import from_minor
+from kontobahn.payables import document, routes, store, unread
 from kontobahn.payables.document import Section
 from kontobahn.payables.intake import NoInvoice
 from kontobahn.payables.routes import FilesQuery
 from kontobahn.payables.rules import MAY, Status, is_to_be_paid
 from kontobahn.payables.store import FileRow, PayableRow, StepRow
+from kontobahn.payables.unread import Waiting
 from kontobahn.payables.wire import Payable, payable_view
 
 PATH = f"{ROOT}/payables"
 MAX_ID_LENGTH = 64
+UNREAD_SHOWN = 20
+CSV_STEP_ROWS = 500
 STATES: dict[Status, tuple[str, str]] = {
     "needs_person": (N_("stopped"), "bad"),
     "new": (N_("creditor unknown"), "warn"),
@@ -70,6 +76,8 @@ class Listed(NamedTuple):
     rows: list[PayableRow]
     # The number of those that wait, by status.
     waiting: dict[Status, int]
+    # Files that no invoice could be read from.
+    unread: list[Waiting]
 
 
 class Facts(NamedTuple):
@@ -87,6 +95,8 @@ async def payables(visit: Visit) -> Response:
         filters=filters,
         list=filters.first_page([_line(row) for row in listed.rows], lambda line: line.row.id),
         states=STATES,
+        unread=listed.unread,
+        csv=filters.csv_url(),
         tabs=[
             (_(text), filters.url(status=status), listed.waiting.get(status, 0), filters.wanted.status == status)
             for status, (text, _kind) in STATES.items()
@@ -98,11 +108,36 @@ def _listed(tx: Tx, organization_id: str, status: Status | None, before: str) ->
     return Listed(
         store.latest(tx, organization_id, status, before[:MAX_ID_LENGTH], PAGE_SIZE + 1),
         store.waiting(tx, organization_id),
+        unread.latest(tx, organization_id, UNREAD_SHOWN),
     )
 
 
 def _line(row: PayableRow) -> Line:
     return Line(row, date.fromisoformat(row.issue_date), date.fromisoformat(row.due_date) if row.due_date else None)
+
+
+@page("/payables.csv")
+async def payables_csv(visit: Visit) -> Response:
+    wanted = visit.filters(PayableFilters).wanted
+    rows: list[tuple[Cell, ...]] = []
+    before = ""
+    while found := await visit.read(store.latest, visit.organization_id, wanted.status or None, before, CSV_STEP_ROWS):
+        rows += [_cells(row) for row in found]
+        before = found[-1].id
+    head = [
+        _("Supplier"), _("Invoice number"), _("Dated"), _("Due on"), _("Status"), _("Amount due"), _("Total with VAT"),
+        _("Currency"), _("Creditor account"), _("IBAN"), _("VAT id"), _("Received"),
+    ]  # fmt: skip
+    return await visit.csv(_("Received invoices"), head, rows)
+
+
+def _cells(row: PayableRow) -> tuple[Cell, ...]:
+    line = _line(row)
+    return (
+        row.creditor_name, row.number, line.issued_on, line.due_on, _(STATES[row.status][0]), from_minor(row.payable_minor),
+        from_minor(row.total_minor), row.currency_code, row.konto, row.creditor_iban, row.creditor_vat_id,
+        berlin_date(row.created_at),
+    )  # fmt: skip
 
 
 @action("/payables", takes_file=True)
@@ -113,7 +148,8 @@ async def receive(visit: Visit) -> Response:
         query = FilesQuery(organization_id=visit.organization_id)
         answer = await routes.receive_file.handler(call, query=query, body=upload)
     except NoInvoice as refusal:
-        visit.form.fail("", " ".join(one.message(words.language()) for one in refusal.findings[:3]))
+        text = " ".join(one.message(words.language()) for one in refusal.findings[:3])
+        return visit.redirect(f"{PATH}/files/{refusal.extra['file_id']}", text, "bad")
     except Refusal as error:
         visit.form.fail("", words_of(error))
     else:
@@ -132,6 +168,8 @@ async def payable(visit: Visit, id: str) -> Response:
     written = await book_pages.writer(visit, row.connection_id, row.client_id) if row.connection_id else str
     return visit.show(
         "payable.html",
+        frames=True,
+        pdf=next((file for file in facts.files if file.media_type == "application/pdf"), None),
         row=row,
         view=view,
         state=STATES[row.status],
@@ -164,6 +202,20 @@ def _facts(tx: Tx, visit: Visit, payable_id: str) -> Facts:
     row = store.find(tx, visit.principal, payable_id)
     steps = [(step, audit.name_of(tx, row.organization_id, step.actor)) for step in store.steps_of(tx, row)]
     return Facts(row, store.files_of(tx, row), steps)
+
+
+@page("/payables/{id}/files/{file_id}/file")
+async def payable_further_file(visit: Visit, id: str, file_id: str) -> Response:
+    """A file that the invoice came in or with: the first one, another form of it, a PDF for people to read."""
+    file, content = await visit.read(_content, visit, id, file_id)
+    return visit.framed(content, file.media_type, file.file_name)
+
+
+def _content(tx: Tx, visit: Visit, payable_id: str, file_id: str) -> tuple[FileRow, bytes]:
+    found = next((file for file in _facts(tx, visit, payable_id).files if file.id == file_id), None)
+    if found is None:
+        raise NotFound("File not found.")
+    return found, store.content_of(tx, found)
 
 
 @page("/payables/{id}/file")

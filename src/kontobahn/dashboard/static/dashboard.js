@@ -46,7 +46,11 @@
     if (form.method !== "post" || event.defaultPrevented) return;
     if (form.dataset.sent) { event.preventDefault(); return; }
     form.dataset.sent = "1";
-    if ("upload" in form.dataset) sendFile(event, form);
+    if ("upload" in form.dataset) {
+      const files = "several" in form.dataset ? [...$('[type="file"]', form).files] : [];
+      if (files.length > 1) sendFiles(event, form, files);
+      else sendFile(event, form);
+    }
   });
   // Whoever comes back with the back button may send again.
   addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
@@ -72,6 +76,35 @@
       $("main").focus();
     });
     request.send(new FormData(form));
+  }
+
+  // Several files at once, chosen or dropped: each is sent by itself, and the page shows what came of all of them.
+  async function sendFiles(event, form, files) {
+    event.preventDefault();
+    const bar = $("progress.sending", form);
+    bar.hidden = false;
+    let refused = "";
+    for (const [place, file] of files.entries()) {
+      bar.value = Math.round((place / files.length) * 100);
+      const body = new FormData();
+      body.append("file", file);
+      const answer = await fetch(form.action, { method: "POST", body, headers: { "X-Poll": "1" } }).catch(() => null);
+      if (answer && !answer.redirected) refused = await answer.text();
+    }
+    if (!refused) { location.assign(form.action); return; }
+    $("main").replaceWith(document.adoptNode($("main", new DOMParser().parseFromString(refused, "text/html"))));
+    $("main").focus();
+  }
+  for (const form of $$("[data-several]")) {
+    const field = $('[type="file"]', form);
+    field.multiple = true;
+    form.addEventListener("dragover", (event) => { event.preventDefault(); });
+    form.addEventListener("drop", (event) => {
+      event.preventDefault();
+      if (!event.dataTransfer.files.length) return;
+      field.files = event.dataTransfer.files;
+      form.requestSubmit();
+    });
   }
 
   // --- Passkeys: the browser answers our challenge, and the form takes the answer along

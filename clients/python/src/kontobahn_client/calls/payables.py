@@ -13,6 +13,7 @@ from kontobahn_client.models.payables import (
     NewConfirmation,
     NewCreditor,
     NewHold,
+    NewPayable,
     NewPayablesSettings,
     NewRejection,
     NewRelease,
@@ -40,6 +41,10 @@ class PayableCalls:
     @get("/v2/payables/files/{id}")
     def get_received_file(self, id: str) -> File:
         """Read a received file back by its own id, also one that no invoice could be read from."""
+
+    @post("/v2/payables")
+    def create_payable(self, body: NewPayable, *, idempotency_key: str | None = None) -> Data[Payable]:
+        """Enter an invoice by hand that could not be read from its file, which `POST /v2/payables/files` kept."""
 
     @pages("/v2/payables", Payable)
     def list_payables(

@@ -76,6 +76,22 @@ class PayableStep(Answer, kw_only=True):
     created_at: datetime
 
 
+class NewPayable(Body, kw_only=True):
+    file_id: str
+    creditor_name: str
+    number: str
+    issue_date: date
+    total: Decimal
+    kind: str = "invoice"
+    due_date: date | None = None
+    currency_code: str = "EUR"
+    vat_amount: Decimal | None = None
+    iban: str | None = None
+    vat_id: str | None = None
+    skonto_percent: Decimal | None = None
+    skonto_days: int | None = None
+
+
 class NewRelease(Body, kw_only=True):
     comment: str = ""
 
