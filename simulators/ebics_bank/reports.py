@@ -15,6 +15,7 @@ from simulators.ebics_bank.customers import STATES, Event, Order, Partner, User
 from simulators.ebics_bank.envelope import add, add_key, new_root, serialised
 from simulators.ebics_bank.secrecy import PublicKey
 
+BIC = "FAKEDEFFXXX"
 _HAC = "urn:iso:std:iso:20022:tech:xsd:pain.002.001.03"
 
 
@@ -56,7 +57,7 @@ def customer_data(version: str, host: str, partner: Partner, users: list[User], 
     for number, account in enumerate(partner.accounts, 1):
         element = add(info, "AccountInfo", ID=f"K{number}", Currency=account.currency)
         add(element, "AccountNumber", account.iban, international="true")
-        add(element, "BankCode", "FAKEDEFFXXX", international="true")
+        add(element, "BankCode", BIC, international="true")
         add(element, "AccountHolder", account.owner)
     for name in sorted({right for user in partner.users.values() for right in user.rights} | ALWAYS):
         _order_info(info, version, name)
@@ -192,6 +193,7 @@ def order_details(version: str, order: Order, *, limit: int, offset: int) -> byt
         for role, iban, holder in (("Originator", transfer.debtor, ""), ("Recipient", transfer.iban, transfer.name)):
             account = add(info, "AccountInfo", Currency=transfer.currency)
             add(account, "AccountNumber", iban, Role=role, international="true")
+            add(account, "BankCode", BIC, Role=role, international="true")
             if holder:
                 add(account, "AccountHolder", holder, Role=role)
         if transfer.day:
