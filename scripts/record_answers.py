@@ -47,6 +47,10 @@ LEFT_OUT = {
     "delete_logo": "the demo has no picture to send",
     "receive_webhook_of_kind": "banks make it",
     **dict.fromkeys(
+        ("preview_account_merge", "create_account_merge", "list_account_merges", "undo_account_merge"),
+        "no account of the demo stands twice",
+    ),
+    **dict.fromkeys(
         (
             "receive_file",
             "create_payable",

@@ -14,7 +14,8 @@ NEVER_LARGE = {
 
 # An organisation, a client or a connection has a handful: reading all of these is no history. Those of everybody are.
 FEW_OF_AN_ORGANISATION = {
-    "agency_clients", "api_keys", "banking_account_sources", "banking_accounts", "banking_connect_flows", "banking_connections",
+    "agency_clients", "api_keys", "banking_account_aliases", "banking_account_merges", "banking_account_sources",
+    "banking_accounts", "banking_connect_flows", "banking_connections",
     "banking_counters",
     "banking_interactions", "banking_removals", "books_cash_books", "books_clients", "books_denied_rights", "books_document_types",
     "books_folders", "books_payment_terms", "books_subscriptions", "books_years", "credit_accounts", "credit_grants",
@@ -165,6 +166,17 @@ EXCUSED: dict[str, str] = {
             "reconciliation/store.py:reversal_wanted_on",
         ),
         "everything of the sandbox bank is removed, once",
+    ),
+    **dict.fromkeys(
+        (
+            "banking/merges/comparison.py",
+            "banking/merges/store.py",
+            "banking/payments/order_files.py:ids_of_account",
+            "banking/payments/store.py:ids_of_account",
+            "banking/payments/store.py:move_of_connections",
+            "reconciliation/merged_accounts.py",
+        ),
+        "two accounts are compared, and made one or two again, as a whole, when a person asks",
     ),
     **dict.fromkeys(
         ("books/store.py:_set_end", "books/tax_corrections.py:_changed"),

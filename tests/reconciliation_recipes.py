@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.harness import Organization, Service
 from tests.reconciliation_desk import Clerk, paid
 from tests.tenancy_recipes import Recipe, of_organization
+from tests.twin_accounts import RENT, Twins
 
 _BASE = "/v2/reconciliation"
 
@@ -56,9 +57,22 @@ def booked(service: Service, owner: Organization) -> dict[str, str]:
     return {"id": desk.call("POST", "batches", json={"account_id": desk.account}).json()["data"]["id"]}
 
 
+def _twins(service: Service, owner: Organization) -> dict[str, str]:
+    twins = Twins(service, owner, RENT)
+    return {"account_id": twins.fetched, "merged_account_id": twins.filed}
+
+
+def _merge(service: Service, owner: Organization) -> dict[str, str]:
+    return {"id": Twins(service, owner, RENT).merge()["id"]}
+
+
+_MERGES = "/v2/banking/account-merges"
 RECONCILIATION_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"DELETE {_BASE}/knowledge/{{id}}", "id"): Recipe(_learned, used_up=True),
     (f"GET {_BASE}/accounts", "organization_id"): Recipe(of_organization),
+    (f"GET {_MERGES}", "organization_id"): Recipe(of_organization),
+    **{(f"GET {_MERGES}/preview", name): Recipe(_twins, unknown="777") for name in ("account_id", "merged_account_id")},
+    (f"POST {_MERGES}/{{id}}/undo", "id"): Recipe(_merge, used_up=True),
     (f"GET {_BASE}/batches", "account_id"): Recipe(_account, unknown="777"),
     (f"GET {_BASE}/batches", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/batches/{{id}}", "id"): Recipe(booked),

@@ -77,8 +77,17 @@ from kontobahn.payables import by_hand as payables_by_hand
 from kontobahn.payables import routes as payable_routes
 from kontobahn.payables import wire as payables_wire
 from kontobahn.payables.mailbox import Mailboxes
+from kontobahn.reconciliation import (
+    account_merges,
+    batches,
+    knowledge,
+    matches,
+    office_bookings,
+    proposals,
+    report,
+    runs,
+)
 from kontobahn.reconciliation import accounts as reconciled_accounts
-from kontobahn.reconciliation import batches, knowledge, matches, office_bookings, proposals, report, runs
 from kontobahn.reconciliation import transactions as reconciled_transactions
 from kontobahn.reconciliation import wire as reconciliation_wire
 from kontobahn.schedule import scheduled_jobs
@@ -131,6 +140,7 @@ def all_endpoints() -> list[Endpoint]:
             proposals,
             matches,
             knowledge,
+            account_merges,
             report,
             batches,
             office_bookings,

@@ -12,6 +12,7 @@ from kontobahn.bank_providers.sandbox import adapter as sandbox
 from kontobahn.banking.connect import steps
 from kontobahn.banking.connections import flows
 from kontobahn.banking.connections.routes import end_accesses
+from kontobahn.banking.merges import store as merges
 from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.books.adapter import books_jobs
@@ -34,6 +35,7 @@ _EXPIRED = (
     fints_store.remove_orphans,
     enable_banking_store.end_orphans,
     mail_outbox.purge,
+    merges.purge,
 )
 
 

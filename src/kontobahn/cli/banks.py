@@ -1,4 +1,4 @@
-"""`kontobahn banks`: whether a provider of bank connections is set up rightly, tried with one harmless question."""
+"""`kontobahn banks`: whether a provider is set up rightly, tried with one harmless question; and accounts that stand twice."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import asyncio
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kontobahn import __version__
+from kontobahn.access.audit import COMMAND_LINE
+from kontobahn.access.principal import Principal
 from kontobahn.bank_providers.enable_banking import setup as enable_banking
 from kontobahn.bank_providers.enable_banking.store import NAME as ENABLE_BANKING
 from kontobahn.bank_providers.fints.adapter import MAX_BYTES, SECONDS
 from kontobahn.bank_providers.fints.setup import Answered, probe, read_list
 from kontobahn.bank_providers.salt_edge import setup as salt_edge
 from kontobahn.banking.interaction import RETURN_PATH
-from kontobahn.cli.common import DataOption
+from kontobahn.cli.common import DataOption, Installation, OrganizationOption, installation
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock
 from kontobahn.errors import SetupError
 from kontobahn.outbound import OutboundClient, Refused, Rule, Unreached
+from kontobahn.reconciliation import account_merges
 from kontobahn.settings import Settings, load
 
 app = typer.Typer(no_args_is_help=True)
@@ -27,7 +31,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def banks() -> None:
-    """Providers of bank connections."""
+    """Providers of bank connections, and accounts that stand twice."""
 
 
 @app.command("try")
@@ -98,3 +102,57 @@ async def _try_fints(settings: Settings, blz: str, url: str) -> str:
     finally:
         await client.close()
     return f"{name} answers, and speaks FinTS. Login and TAN are tried when somebody connects an account."
+
+
+# --- Accounts that stand twice
+
+
+@app.command("merge")
+def merge_accounts(
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The id of the account that stays.")],
+    merged: Annotated[str, typer.Argument(metavar="MERGED", help="The id of the one that becomes part of it.")],
+    organization: OrganizationOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without it nothing is changed.")] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what making one account of two with the same IBAN would do; with --yes do it."""
+    with installation(data) as here:
+        principal = _operator(here, organization)
+        if not yes:
+            shown = account_merges.shown(here.db.read_now(account_merges.preview, principal, account, merged))
+            problems = "".join(f"\n{sentence}" for sentence in shown.problems)
+            say(msgspec.to_builtins(shown), f"{_sentence(shown.counts)} Do it with --yes.{problems}", as_json=as_json)
+            return
+        made = here.db.write_now(account_merges.make, principal, COMMAND_LINE, account, merged).data
+    undo = f"Undo it with: kontobahn banks undo-merge {made.id}"
+    say(msgspec.to_builtins(made), f"{_sentence(made.counts)} Done. {undo}", as_json=as_json)
+
+
+@app.command("undo-merge")
+def undo_merge(
+    merge: Annotated[str, typer.Argument(metavar="MERGE", help="The id of the merge.")],
+    organization: OrganizationOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make two accounts again of those that were made one, for as long as nothing contradicts it."""
+    with installation(data) as here:
+        made = here.db.write_now(account_merges.undo, _operator(here, organization), COMMAND_LINE, merge).data
+    say(
+        msgspec.to_builtins(made),
+        f"The accounts {made.account_id} and {made.merged_account_id} are two again.",
+        as_json=as_json,
+    )
+
+
+def _operator(here: Installation, organization: str | None) -> Principal:
+    owner = here.organization(organization)
+    return Principal(owner.id, "owner", (owner.id,))
+
+
+def _sentence(counts: account_merges.MergeCounts) -> str:
+    return (
+        f"{counts.same} bookings are in both, {counts.moved} are added, {counts.left_out} are left out;"
+        f" {counts.connections} connections, {counts.statements} statements and {counts.payments} payments are added."
+    )

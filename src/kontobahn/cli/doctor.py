@@ -227,8 +227,7 @@ def _accounts(db: Database) -> Iterator[Finding]:
             "warning",
             f"{twin.iban} ({twin.currency_code}) stands {counted(len(twin.account_ids), 'time')} in organisation"
             f" {twin.organization_id}: accounts {ids}",
-            "Remove the connection whose account is needed less. What it brings goes into the other when it is connected, or"
-            " its files are imported, again.",
+            "Merge them on the page of all accounts, or with: kontobahn banks merge",
         )
 
 

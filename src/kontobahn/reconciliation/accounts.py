@@ -117,7 +117,7 @@ def save(tx: Tx, principal: Principal, row: AccountSettings, actor: Actor) -> Da
     if connection.organization_id != account.organization_id:
         raise Conflict("The bank account and the books belong to different organisations.", field="connection_id")
     store.lock(tx, account.organization_id)
-    row = row._replace(organization_id=account.organization_id, changed_at=tx.now)
+    row = row._replace(organization_id=account.organization_id, account_id=account.id, changed_at=tx.now)
     if store.account_settings(tx, account.organization_id, account.id) is None:
         store.ACCOUNTS.insert(tx, row)
     else:

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
-from kontobahn.access.principal import Principal, ask_in_scope, in_scope
+from kontobahn.access.principal import Principal, in_scope
 from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get
@@ -122,7 +122,26 @@ CANNOT_PAY: frozenset[Nature] = frozenset({"bonus", "credit", "insurance", "inve
 
 @short_read
 def find(principal: Principal, account_id: str) -> Rounds[AccountRow]:
-    return ask_in_scope(ACCOUNTS, principal, "Account", int(account_id))
+    """Returns the account with this id, or the one that it has become part of."""
+    scope = in_scope(len(principal.scope))
+    row = yield from ACCOUNTS.ask_one(
+        f"{scope} AND id = {_present(scope)}", *principal.scope, *principal.scope, int(account_id), int(account_id)
+    )
+    if row is None:
+        raise principal.missing("Account")
+    return row
+
+
+def _present(scope: str) -> str:
+    """The number of an account in SQL, which may be part of another by now. Takes the scope, and the number twice."""
+    return f"COALESCE((SELECT account_id FROM banking_account_aliases WHERE {scope} AND id = ?), ?)"
+
+
+def present_id(tx: Tx, principal: Principal, account_id: int) -> int:
+    """Returns the number of the account that this one has become part of, else the same."""
+    row = tx.one(f"SELECT {_present(in_scope(len(principal.scope)))}", *principal.scope, account_id, account_id)
+    assert row is not None
+    return int(row[0])
 
 
 def can_pay(account: AccountRow, templates: str) -> bool:
@@ -268,11 +287,12 @@ class Listed(NamedTuple):
 
 @short_read
 def _find_listed(principal: Principal, account_id: str) -> Rounds[Listed]:
+    scope = in_scope(len(principal.scope))
     rows = yield from ask_all(
         f"SELECT c.provider, {ACCOUNTS.columns_of('a')} FROM banking_accounts a JOIN banking_connections c"
         " ON c.organization_id = a.organization_id AND c.id = a.connection_id"
-        f" WHERE a.{in_scope(len(principal.scope))} AND a.id = ?",
-        *principal.scope, int(account_id),
+        f" WHERE a.{scope} AND a.id = {_present(scope)}",
+        *principal.scope, *principal.scope, int(account_id), int(account_id),
     )  # fmt: skip
     if not rows:
         raise principal.missing("Account")

@@ -166,14 +166,16 @@ class Twin(NamedTuple):
     account_ids: list[int]
 
 
-def twins(tx: Tx) -> list[Twin]:
+def twins(tx: Tx, organization_id: str | None = None) -> list[Twin]:
     """The IBANs with several accounts that different connections reach; one connection may have several with one IBAN."""
+    only, params = ("", ()) if organization_id is None else (" AND a.organization_id = ?", (organization_id,))
     rows = tx.all(
         "SELECT DISTINCT a.organization_id, a.iban, a.currency_code, a.id FROM banking_accounts a JOIN banking_accounts b"
         " ON b.organization_id = a.organization_id AND b.iban = a.iban AND b.currency_code = a.currency_code AND b.id <> a.id"
         " WHERE NOT EXISTS (SELECT 1 FROM banking_account_sources s JOIN banking_account_sources t"
         " ON t.organization_id = s.organization_id AND t.connection_id = s.connection_id AND t.account_id = b.id"
-        " WHERE s.organization_id = a.organization_id AND s.account_id = a.id) ORDER BY 1, 2, 3, 4"
+        f" WHERE s.organization_id = a.organization_id AND s.account_id = a.id){only} ORDER BY 1, 2, 3, 4",
+        *params,
     )
     grouped = groupby(rows, key=itemgetter(0, 1, 2))
     return [

@@ -329,6 +329,7 @@ def _remove_accounts(tx: Tx, organization_id: str, connection_id: str) -> None:
             _remove_transactions(tx, organization_id, connection_id, account_id, "1 = 1")
             tx.run("DELETE FROM banking_statements WHERE account_id = ?", account_id)
             tx.run("DELETE FROM banking_statement_spans WHERE account_id = ?", account_id)
+            _forget_merges(tx, organization_id, account_id)
             tx.run("DELETE FROM banking_accounts WHERE organization_id = ? AND id = ?", organization_id, account_id)
         else:
             removed = _remove_transactions(
@@ -338,6 +339,18 @@ def _remove_accounts(tx: Tx, organization_id: str, connection_id: str) -> None:
                 "UPDATE banking_accounts SET pending = pending - ? WHERE organization_id = ? AND id = ?",
                 removed, organization_id, account_id,
             )  # fmt: skip
+
+
+def _forget_merges(tx: Tx, organization_id: str, account_id: int) -> None:
+    """Removes what is left of accounts that have become part of this one; that they did stays on record."""
+    of_account = (organization_id, account_id)
+    tx.run("DELETE FROM banking_account_aliases WHERE organization_id = ? AND account_id = ?", *of_account)
+    tx.run(
+        "DELETE FROM banking_merged_transactions WHERE organization_id = ? AND merge_id IN"
+        " (SELECT id FROM banking_account_merges WHERE organization_id = ? AND account_id = ?)",
+        organization_id, *of_account,
+    )  # fmt: skip
+    tx.run("UPDATE banking_account_merges SET kept = NULL WHERE organization_id = ? AND account_id = ?", *of_account)
 
 
 def _remove_transactions(

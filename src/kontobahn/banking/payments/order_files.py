@@ -329,9 +329,10 @@ def _check_one_kind(rows: list[PaymentRow], wanted: Selection) -> None:
 
 def _named(tx: Tx, principal: Principal, wanted: Selection) -> list[PaymentRow]:
     rows: list[PaymentRow] = []
+    account_id = wanted.account_id and accounts.present_id(tx, principal, wanted.account_id)
     for payment_id in dict.fromkeys(wanted.payment_ids or ()):
         row = store.find(tx, principal, str(payment_id))
-        if row.account_id != (wanted.account_id or (rows[0] if rows else row).account_id):
+        if row.account_id != (account_id or (rows[0] if rows else row).account_id):
             raise BadRequest("The field `payment_ids` must name payments from one account.", field="payment_ids")
         _check_free(row, include_taken=wanted.include_taken)
         rows.append(row)
@@ -375,6 +376,22 @@ def _again(tx: Tx, file: OrderFileRow) -> OrderFileRow:
     found = look_up(tx, file.organization_id, file.id)
     assert found is not None
     return found
+
+
+def ids_of_account(tx: Tx, organization_id: str, account_id: int) -> list[int]:
+    rows = tx.all(
+        "SELECT id FROM banking_order_files WHERE organization_id = ? AND account_id = ? ORDER BY id",
+        organization_id, account_id,
+    )  # fmt: skip
+    return [number for (number,) in rows]
+
+
+def move_to_account(tx: Tx, organization_id: str, file_ids: Iterable[int], account_id: int) -> None:
+    """Says that these hold orders from another account, which is the same one at the bank."""
+    tx.many(
+        "UPDATE banking_order_files SET account_id = ? WHERE organization_id = ? AND id = ?",
+        [(account_id, organization_id, number) for number in file_ids],
+    )
 
 
 def listing(tx: Tx, organizations: Sequence[str], account_id: int | None, limit: int) -> list[OrderFileRow]:

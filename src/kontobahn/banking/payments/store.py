@@ -15,6 +15,7 @@ import msgspec
 from kontobahn import credits, log
 from kontobahn.access import audit, organizations
 from kontobahn.access.principal import Principal, ask_in_scope, in_scope
+from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments.rules import AWAITING_PAYER, CHECKS_COUNT, FINAL, outcome_of
 from kontobahn.banking.payments.wire import EVERYTHING, OrderWarning, PaymentEvent, PaymentsQuery
@@ -178,8 +179,9 @@ def listing(tx: Tx, principal: Principal, query: PaymentsQuery) -> list[PaymentR
         _check_known(tx, principal, "Connection", "connection_id", "banking_connections", query.connection_id)
         only("connection_id = ?", query.connection_id)
     if query.account_id is not None and query.account_id != EVERYTHING:
-        _check_known(tx, principal, "Account", "account_id", "banking_accounts", int(query.account_id))
-        only("account_id = ?", int(query.account_id))
+        account_id = accounts.present_id(tx, principal, int(query.account_id))
+        _check_known(tx, principal, "Account", "account_id", "banking_accounts", account_id)
+        only("account_id = ?", account_id)
     if query.from_date is not None:
         only("created_at >= ?", start_of_day(query.from_date))
     if query.to_date is not None:
@@ -194,6 +196,33 @@ def listing(tx: Tx, principal: Principal, query: PaymentsQuery) -> list[PaymentR
         # Walked by id, one row more tells whether there is a next page.
         params.append(int(query.limit) + (query.sort == "id"))
     return PAYMENTS.all(tx, f"{' AND '.join(where)} ORDER BY {order}{limit}", *params)
+
+
+def ids_of_account(tx: Tx, organization_id: str, account_id: int) -> list[int]:
+    rows = tx.all(
+        "SELECT id FROM banking_payments WHERE organization_id = ? AND account_id = ? ORDER BY id",
+        organization_id, account_id,
+    )  # fmt: skip
+    return [number for (number,) in rows]
+
+
+def move_to_account(tx: Tx, organization_id: str, payment_ids: Iterable[int], account_id: int) -> None:
+    """Says that these were made from another account, which is the same one at the bank."""
+    tx.many(
+        "UPDATE banking_payments SET account_id = ? WHERE organization_id = ? AND id = ?",
+        [(account_id, organization_id, number) for number in payment_ids],
+    )
+
+
+def move_of_connections(
+    tx: Tx, organization_id: str, connection_ids: Iterable[str], before: int, after: int, *, since: int
+) -> None:
+    """The same for what was made by these connections since an instant."""
+    tx.many(
+        "UPDATE banking_payments SET account_id = ? WHERE organization_id = ? AND account_id = ? AND connection_id = ?"
+        " AND created_at >= ?",
+        [(after, organization_id, before, connection_id, since) for connection_id in connection_ids],
+    )
 
 
 def _check_known(tx: Tx, principal: Principal, what: str, column: str, table: str, wanted: object) -> None:

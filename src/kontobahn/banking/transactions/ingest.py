@@ -16,6 +16,7 @@ from msgspec import UNSET
 from kontobahn.banking import ids
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments.store import apply_debits, find_paid
+from kontobahn.banking.provider import TransactionFacts
 from kontobahn.banking.transactions.recognition import KNOWN, Delivery, KnownRow, Parts, Recognition
 from kontobahn.banking.transactions.wire import Reported, Transaction, TransactionDetail, parse_description, texts_of
 from kontobahn.clock import to_datetime
@@ -199,7 +200,7 @@ class TransactionIngest:
         sums, parts = batch
         if len(parts) > 1:
             [known] = sums
-            self._change(known, status=parts[0].status, details=[_detail(part) for part in parts])
+            self._change(known, status=parts[0].status, details=details_of(part.facts() for part in parts))
             if parts[-1].statement and not known.statement:
                 self._confirm(known, parts[-1].statement, parts[-1], known.provider_ref, known.source)
             return
@@ -217,7 +218,7 @@ class TransactionIngest:
         """Tells the parts of a batch with the row of its sum."""
         known = KNOWN.one(self._tx, "account_id = ? AND id = ?", self._account.id, row_id)
         assert known is not None
-        self._change(known, status=known.status, details=[_detail(part) for part in parts])
+        self._change(known, status=known.status, details=details_of(part.facts() for part in parts))
 
     def _change(self, known: KnownRow, *, status: str, details: list[TransactionDetail] | None = None) -> None:
         """Writes that a row is posted now, or has details that it had not."""
@@ -280,8 +281,12 @@ def _chunks(bookings: Iterable[Reported]) -> Iterator[list[Reported]]:
         yield chunk
 
 
-def _detail(part: Reported) -> TransactionDetail:
-    facts = part.facts()
+def details_of(parts: Iterable[TransactionFacts]) -> list[TransactionDetail]:
+    """The payments of a batch, to be told with its sum."""
+    return [_detail(part) for part in parts]
+
+
+def _detail(facts: TransactionFacts) -> TransactionDetail:
     end_to_end_id, parsed, extra = parse_description(facts)
     is_credit = facts.amount_minor >= 0
     return TransactionDetail(

@@ -121,7 +121,7 @@ class Recognition:
             self._load_words(rest)
         rest = self._try(rest, self._same_words, found)
         rest = self._try(rest, self._same_figures, found)
-        new = [booking for booking in rest if not self._is_denied(booking)]
+        new = [booking for booking in rest if not self.denies(booking)]
         return Outcome(
             found, batches, [(booking, self._looks_repeated(booking)) for booking in new], len(rest) - len(new)
         )
@@ -358,7 +358,7 @@ class Recognition:
 
     # --- Days of which statements have all bookings
 
-    def _is_denied(self, booking: Reported) -> bool:
+    def denies(self, booking: Reported) -> bool:
         """Returns whether the statements of its days show that there is no such booking."""
         if booking.statement is not None or booking.status == "pending" or not self._closed_times():
             return False

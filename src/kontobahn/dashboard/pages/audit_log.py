@@ -26,6 +26,8 @@ ACTIONS = {
     "api_key.create": N_("API key created"),
     "api_key.revoke": N_("API key revoked"),
     "api_key.rotate": N_("API key rotated"),
+    "bank_account.merge": N_("Accounts merged"),
+    "bank_account.merge_undo": N_("Merge of accounts undone"),
     "bank_connection.delete": N_("Bank connection deleted"),
     "books.create": N_("Books created"),
     "books.retax": N_("Tax of bookings corrected"),

@@ -9,16 +9,17 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn.access.principal import Principal
-from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections import accounts, sources
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.banking.merges import store as merges
 from kontobahn.banking.provider import FILES, SANDBOX
 from kontobahn.banking.transactions import search
 from kontobahn.banking.transactions.search import TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.dashboard import bank_words, charts, figures
-from kontobahn.dashboard.declare import numeric, page
+from kontobahn.dashboard.declare import ROOT, numeric, page
 from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
@@ -66,14 +67,17 @@ class Facts(NamedTuple):
 @page("/accounts", poll=15, help="accounts")
 async def bank_accounts(visit: Visit) -> Response:
     lines = await visit.read(_lines, visit.organization_id)
+    twins = await visit.read(sources.twins, visit.organization_id)
     totals: dict[str, int] = {}
     for line in lines:
         account = line.account
         if account.balance is not None:
             totals[account.currency_code] = totals.get(account.currency_code, 0) + account.balance
     return visit.show(
-        "bank_accounts.html", lines=lines, totals=totals, bank_words=bank_words, now=visit.now, sandbox=SANDBOX
-    )
+        "bank_accounts.html", lines=lines, totals=totals, bank_words=bank_words, now=visit.now, sandbox=SANDBOX,
+        twins=twins if visit.may("admin") else [],
+        has_merges=visit.may("admin") and await visit.read(merges.any_made, visit.organization_id),
+    )  # fmt: skip
 
 
 def _lines(tx: Tx, organization_id: str) -> list[AccountLine]:
@@ -92,6 +96,9 @@ async def bank_account(visit: Visit, id: str) -> Response:
     days = spans.wanted.days if spans.wanted.days in SPANS else DEFAULT_DAYS
     facts = await visit.read(_facts, visit.principal, id, visit.today, days)
     account = facts.line.account
+    if str(account.id) != id:
+        # It has become part of another one.
+        return visit.redirect(f"{ROOT}/accounts/{account.id}")
     return visit.show(
         "bank_account.html",
         facts=facts,

@@ -19,7 +19,7 @@ BEGIN
 END $$;
 CREATE TRIGGER recon_lines_before_match BEFORE INSERT ON recon_lines FOR EACH ROW EXECUTE FUNCTION recon_check_open();
 
--- A match never changes, except that it is undone once.
+-- A match never changes, except that it is undone once, and that it goes with its transaction when two accounts become one.
 CREATE FUNCTION recon_check_undo() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF OLD.undo_id IS NOT NULL THEN
@@ -27,8 +27,8 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
-CREATE TRIGGER recon_matches_undone_once BEFORE UPDATE ON recon_matches FOR EACH ROW EXECUTE FUNCTION recon_check_undo();
-CREATE TRIGGER recon_matches_no_update BEFORE UPDATE OF organization_id, id, transaction_id, account_id, connection_id, client_id,
+CREATE TRIGGER recon_matches_undone_once BEFORE UPDATE OF undo_id ON recon_matches FOR EACH ROW EXECUTE FUNCTION recon_check_undo();
+CREATE TRIGGER recon_matches_no_update BEFORE UPDATE OF organization_id, id, transaction_id, connection_id, client_id,
   proposal_id, evidence, engine_version, made_on, amount_minor, payer, iban, end_to_end_id, mandate, bank_reference, made_by, made_at
 ON recon_matches FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER recon_matches_no_delete BEFORE DELETE OR TRUNCATE ON recon_matches

@@ -12,6 +12,8 @@ from typing import Literal
 
 from kontobahn_client.calls.declarations import delete, get, pages, post, put
 from kontobahn_client.models.banking import (
+    AccountMerge,
+    AccountMergePreview,
     Bank,
     BankAccount,
     BankConnection,
@@ -21,6 +23,7 @@ from kontobahn_client.models.banking import (
     ConnectAnswer,
     CreatedPayment,
     CurrentPayment,
+    NewAccountMerge,
     NewOrderFile,
     NewPayment,
     NewPaymentLimit,
@@ -103,6 +106,22 @@ class BankingCalls:
     @get("/v2/banking/accounts/{id}")
     def get_bank_account(self, id: str) -> Data[BankAccount]:
         """Read one bank account."""
+
+    @get("/v2/banking/account-merges/preview")
+    def preview_account_merge(self, account_id: str, merged_account_id: str) -> Data[AccountMergePreview]:
+        """Show what making one account of two would do."""
+
+    @post("/v2/banking/account-merges")
+    def create_account_merge(self, body: NewAccountMerge, *, idempotency_key: str | None = None) -> Data[AccountMerge]:
+        """Make one account of two with the same IBAN."""
+
+    @get("/v2/banking/account-merges")
+    def list_account_merges(self, *, organization_id: str | None = None) -> Page[AccountMerge]:
+        """List the merges of accounts, the latest first."""
+
+    @post("/v2/banking/account-merges/{id}/undo")
+    def undo_account_merge(self, id: str, *, idempotency_key: str | None = None) -> Data[AccountMerge]:
+        """Make two accounts again of those that were made one."""
 
     @pages("/v2/banking/transactions", Transaction, sort="id", limit=1000)
     def list_transactions(

@@ -61,6 +61,11 @@ class NewPayment(Body, kw_only=True):
     customer_ip_address: str | None = None
 
 
+class NewAccountMerge(Body, kw_only=True):
+    account_id: str
+    merged_account_id: str
+
+
 class NewOrderFile(Body, kw_only=True):
     account_id: str | None = None
     payment_ids: list[str] | None = None
@@ -102,6 +107,52 @@ class BankConnection(Answer, kw_only=True):
     consent_expires_at: datetime | None = None
     error_class: str | None = None
     error_message: str | None = None
+
+
+class MergeCounts(Answer, kw_only=True):
+    same: int
+    moved: int
+    left_out: int
+    payments: int
+    order_files: int
+    connections: int
+    statements: int
+
+
+class ComparedBooking(Answer, kw_only=True):
+    made_on: date
+    amount: Decimal
+    description: str
+    kept_ids: list[str]
+    removed_ids: list[str]
+
+
+class AccountMergePreview(Answer, kw_only=True):
+    account_id: str
+    merged_account_id: str
+    iban: str
+    counts: MergeCounts
+    matches: int
+    batches: int
+    balance: Decimal | None = None
+    same: list[ComparedBooking]
+    moved: list[ComparedBooking]
+    left_out: list[ComparedBooking]
+    problems: list[str]
+
+
+class AccountMerge(Answer, kw_only=True):
+    id: str
+    account_id: str
+    merged_account_id: str
+    iban: str
+    counts: MergeCounts
+    made_by: str
+    made_at: datetime
+    undo_until: datetime | None = None
+    undo_problem: str | None = None
+    undone_by: str | None = None
+    undone_at: datetime | None = None
 
 
 class ConnectAnswer(Answer, kw_only=True):

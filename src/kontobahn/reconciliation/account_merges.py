@@ -1,0 +1,257 @@
+"""Merges of accounts over HTTP: shown beforehand, made, listed, undone. Everything that names the account follows it."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
+
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, post
+from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.merges import store as merges
+from kontobahn.banking.merges.comparison import Comparison, StoredRow, compare, decode_transaction
+from kontobahn.banking.merges.store import MergeRow, Report
+from kontobahn.banking.wire import NumericId
+from kontobahn.clock import optional_datetime, to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
+from kontobahn.money import from_minor
+from kontobahn.reconciliation import merged_accounts, store
+
+# Bookings of a preview that are shown of each kind; the counts are those of all.
+SHOWN = 200
+
+_Stays = Annotated[NumericId, Meta(description="The account that stays.")]
+_Goes = Annotated[NumericId, Meta(description="The account that becomes part of it. Its id means the other one then.")]
+
+
+class MergeQuery(Query, kw_only=True):
+    account_id: _Stays
+    merged_account_id: _Goes
+
+
+class NewAccountMerge(Body):
+    account_id: _Stays
+    merged_account_id: _Goes
+
+
+class MergeCounts(Answer):
+    same: Annotated[int, Meta(description="Bookings that both have: one of each stays.")]
+    moved: Annotated[int, Meta(description="Bookings that come to the account that stays.")]
+    left_out: Annotated[int, Meta(description="Bookings that go: the statements of their days have others.")]
+    payments: int
+    order_files: int
+    connections: int
+    statements: int
+
+
+class ComparedBooking(Answer):
+    """A booking that both have: the rows that stay and those that go. One has several where a batch is booked in parts."""
+
+    made_on: date
+    amount: Decimal
+    description: str
+    kept_ids: list[str]
+    removed_ids: list[str]
+
+
+class AccountMergePreview(Answer):
+    account_id: str
+    merged_account_id: str
+    iban: str
+    counts: MergeCounts
+    # Matches that stand, and hand-overs, of the account that is merged.
+    matches: int
+    batches: int
+    # The balance that the account will have.
+    balance: Decimal | None
+    # The first of them.
+    same: list[ComparedBooking]
+    moved: list[ComparedBooking]
+    left_out: list[ComparedBooking]
+    # Reasons against it; empty if it can be done.
+    problems: list[str]
+
+
+class AccountMerge(Answer):
+    id: Uuid
+    account_id: str
+    merged_account_id: str
+    iban: str
+    counts: MergeCounts
+    made_by: str
+    made_at: Timestamp
+    # Null once it cannot be undone any more.
+    undo_until: Timestamp | None
+    # The reason why it cannot be undone now; null if it can, or was.
+    undo_problem: str | None
+    undone_by: str | None
+    undone_at: Timestamp | None
+
+
+@get("/v2/banking/account-merges/preview", scope="banking:read", errors=(403, 404, 409))
+async def preview_account_merge(call: Call, query: MergeQuery) -> Data[AccountMergePreview]:
+    """Show what making one account of two would do. Nothing is changed.
+
+    For two accounts with one IBAN that different connections report.
+    """
+    found = await call.read(preview, call.principal, query.account_id, query.merged_account_id)
+    return Data(shown(found))
+
+
+@post(
+    "/v2/banking/account-merges", scope="banking:write", also_scope="ledger:write", role="admin", errors=(403, 404, 409)
+)  # fmt: skip
+async def create_account_merge(call: Call, body: NewAccountMerge) -> Data[AccountMerge]:
+    """Make one account of two with the same IBAN.
+
+    Bookings that both have become one; all others, payments, matches, hand-overs and connections come to the account that stays. The id
+    of the other keeps its meaning: wherever it is sent, the account that stays is meant. It can be undone for 30 days, for as long as
+    nothing contradicts it.
+    """
+    return await call.commit(make, call.principal, call.actor, body.account_id, body.merged_account_id)
+
+
+@get("/v2/banking/account-merges", scope="banking:read", errors=(403, 404))
+async def list_account_merges(call: Call, query: ListQuery) -> Data[list[AccountMerge]]:
+    """List the merges of accounts, the latest first."""
+    return Data(await call.read(listing, call.principal.organizations(query.organization_id)))
+
+
+@post(
+    "/v2/banking/account-merges/{id}/undo", statuses=(200,), scope="banking:write", also_scope="ledger:write", role="admin",
+    errors=(403, 404, 409),
+)  # fmt: skip
+async def undo_account_merge(call: Call, id: Uuid) -> Data[AccountMerge]:
+    """Make two accounts again of those that were made one.
+
+    What has come since belongs to the account whose connection brought it, and both are fetched from the beginning. 409 if something
+    contradicts it: a statement or a hand-over since, a connection that was removed, or more than 30 days.
+    """
+    return await call.commit(undo, call.principal, call.actor, id)
+
+
+# --- In a transaction
+
+
+class Preview(NamedTuple):
+    found: Comparison
+    counts: Report
+    elsewhere: merged_accounts.Counts
+    balance_minor: int | None
+
+
+def preview(tx: Tx, principal: Principal, account_id: str, merged_id: str) -> Preview:
+    account, merged = merges.check_twins(tx, principal, account_id, merged_id)
+    found = _compare(tx, account, merged)
+    return Preview(
+        found, merges.count(tx, found), merged_accounts.count(tx, merged), merges.later_balance(account, merged).balance
+    )
+
+
+def _compare(tx: Tx, account: AccountRow, merged: AccountRow) -> Comparison:
+    found = compare(tx, account, merged, merged_accounts.standing(tx, account, merged))
+    return found._replace(problems=[*found.problems, *merged_accounts.problems(tx, account, merged)])
+
+
+def make(tx: Tx, principal: Principal, actor: Actor, account_id: str, merged_id: str) -> Data[AccountMerge]:
+    merges.lock(tx, *merges.check_twins(tx, principal, account_id, merged_id))
+    # Read again, as they are under their locks.
+    account, merged = merges.check_twins(tx, principal, account_id, merged_id)
+    store.lock(tx, account.organization_id)
+    found = _compare(tx, account, merged)
+    if found.problems:
+        raise Conflict(found.problems[0])
+    elsewhere = merged_accounts.merge(tx, found)
+    row = merges.merge(tx, found, actor.name, elsewhere)
+    audit.record(
+        tx, row.organization_id, actor, "bank_account.merge", str(row.account_id),
+        merged=str(row.merged_id), same=row.counts.same, moved=row.counts.moved, left_out=row.counts.left_out,
+    )  # fmt: skip
+    return Data(_merge(tx, row))
+
+
+def undo(tx: Tx, principal: Principal, actor: Actor, merge_id: str) -> Data[AccountMerge]:
+    row = merges.find(tx, principal, merge_id)
+    account = accounts.look_up(tx, row.organization_id, row.account_id)
+    if account is not None:
+        merges.lock(tx, account)
+    store.lock(tx, row.organization_id)
+    row = merges.find(tx, principal, merge_id)
+    problem = _undo_problem(tx, row)
+    if problem is not None:
+        raise Conflict(problem)
+    undone = merges.undo(tx, row, actor.name)
+    merged_accounts.undo(tx, undone)
+    audit.record(
+        tx, row.organization_id, actor, "bank_account.merge_undo", str(row.account_id), merged=str(row.merged_id)
+    )  # fmt: skip
+    return Data(_merge(tx, undone.row))
+
+
+def listing(tx: Tx, organizations: tuple[str, ...]) -> list[AccountMerge]:
+    return [_merge(tx, row) for row in merges.listing(tx, organizations)]
+
+
+def _undo_problem(tx: Tx, row: MergeRow) -> str | None:
+    return merges.undo_problem(tx, row) or merged_accounts.undo_problem(tx, row)
+
+
+# --- Over the wire
+
+
+def _merge(tx: Tx, row: MergeRow) -> AccountMerge:
+    return AccountMerge(
+        id=row.id,
+        account_id=str(row.account_id),
+        merged_account_id=str(row.merged_id),
+        iban=row.iban,
+        counts=_counts(row.counts),
+        made_by=row.made_by,
+        made_at=to_datetime(row.made_at),
+        undo_until=optional_datetime(row.undo_until),
+        undo_problem=None if row.undone_at is not None else _undo_problem(tx, row),
+        undone_by=row.undone_by,
+        undone_at=optional_datetime(row.undone_at),
+    )
+
+
+def _counts(report: Report) -> MergeCounts:
+    return MergeCounts(**report._asdict())
+
+
+def shown(preview: Preview) -> AccountMergePreview:
+    found = preview.found
+    return AccountMergePreview(
+        account_id=str(found.account.id),
+        merged_account_id=str(found.merged.id),
+        iban=found.account.iban or "",
+        counts=_counts(preview.counts),
+        matches=preview.elsewhere.matches,
+        batches=preview.elsewhere.batches,
+        balance=None if preview.balance_minor is None else from_minor(preview.balance_minor),
+        same=[_compared(one.kept, one.gone) for one in found.same[:SHOWN]],
+        moved=[_compared([row], []) for row in found.added[:SHOWN]],
+        left_out=[_compared([], [row]) for row in found.denied[:SHOWN]],
+        problems=found.problems,
+    )
+
+
+def _compared(kept: list[StoredRow], gone: list[StoredRow]) -> ComparedBooking:
+    told = decode_transaction((kept or gone)[0].wire)
+    return ComparedBooking(
+        made_on=told.made_on,
+        amount=from_minor(sum(row.amount_minor for row in kept or gone)),
+        description=told.description_parsed.svwz or told.description,
+        kept_ids=[str(row.id) for row in kept],
+        removed_ids=[str(row.id) for row in gone],
+    )
