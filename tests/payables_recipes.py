@@ -6,6 +6,7 @@ from kontobahn.access import factors
 from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
 from tests.harness import ACTOR, Organization, Service
+from tests.paid_invoices import Payer
 from tests.received_invoices import OTHER_IBAN, Inbox, as_xml, from_seller, paid_to
 from tests.tenancy_recipes import Recipe, of_organization
 
@@ -40,6 +41,20 @@ def _file(service: Service, owner: Organization) -> dict[str, str]:
     return {"id": Inbox(service, owner).send(b"<html>Mahnung</html>").json()["file_id"]}
 
 
+def _run(service: Service, owner: Organization) -> dict[str, str]:
+    payer = Payer(service, owner)
+    return {"id": payer.run(payer.released())["id"]}
+
+
+def _run_without_file(service: Service, owner: Organization) -> dict[str, str]:
+    """One whose order file was discarded."""
+    payer = Payer(service, owner)
+    run = payer.run(payer.released())
+    discarded = service.request("DELETE", f"/v2/banking/order-files/{run['order_file_ids'][0]}", owner.key)
+    assert discarded.status_code == 200, discarded.text
+    return {"id": run["id"]}
+
+
 PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"GET {_BASE}", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/files/{{id}}", "id"): Recipe(_file),
@@ -54,5 +69,9 @@ PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"POST {_BASE}/{{id}}/hold", "id"): Recipe(payable, body={}),
     (f"POST {_BASE}/{{id}}/reject", "id"): Recipe(payable, body={"reason": "nicht bestellt"}, used_up=True),
     (f"POST {_BASE}/{{id}}/release", "id"): Recipe(payable, body={}, used_up=True),
+    (f"GET {_BASE}/due", "organization_id"): Recipe(of_organization),
+    (f"GET {_BASE}/payment-runs", "organization_id"): Recipe(of_organization),
+    (f"GET {_BASE}/payment-runs/{{id}}", "id"): Recipe(_run),
+    (f"POST {_BASE}/payment-runs/{{id}}/order-file", "id"): Recipe(_run_without_file, used_up=True),
     (f"PUT {_BASE}/settings", "organization_id"): Recipe(of_organization, body={}),
 }

@@ -30,6 +30,7 @@ from tests.file_bank import FileBank
 from tests.harness import PASSWORD, Organization, Service
 from tests.mobility_builder import Shop
 from tests.openapi_samples import REAL, build, operation
+from tests.paid_invoices import Payer
 from tests.spec_pages import on_sqlite
 
 PACKAGE = "generated_kontobahn"
@@ -135,6 +136,12 @@ def _to_confirm_iban(service: Service, owner: Organization) -> Made:
     return {"id": payable_id}
 
 
+def _to_run(service: Service, owner: Organization) -> Made:
+    payer = Payer(service, owner)
+    payer.released()
+    return {"account_id": payer.account, "trial": False}
+
+
 # Ids that stand in a body.
 def _to_confirm_session(service: Service, owner: Organization) -> Made:
     return {"password": PASSWORD}
@@ -157,6 +164,7 @@ IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/banking/payments": _to_pay,
     "POST /v2/banking/order-files": _to_order,
     "PUT /v2/mobility/seller": _selling,
+    "POST /v2/payables/payment-runs": _to_run,
     "POST /v2/payables/{id}/confirmations": _to_confirm_iban,
     "POST /v2/reconciliation/runs": _to_match,
     "POST /v2/reconciliation/confirmations": _to_confirm,

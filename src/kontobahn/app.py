@@ -74,7 +74,9 @@ from kontobahn.mobility.platforms import OwnTickets
 from kontobahn.mobility.provider import Mobility
 from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.payables import by_hand as payables_by_hand
+from kontobahn.payables import due as payables_due
 from kontobahn.payables import routes as payable_routes
+from kontobahn.payables import runs as payment_runs
 from kontobahn.payables import wire as payables_wire
 from kontobahn.payables.mailbox import Mailboxes
 from kontobahn.reconciliation import (
@@ -132,7 +134,7 @@ def all_endpoints() -> list[Endpoint]:
             resend_failed,
         ),
         *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
-        *(payable_routes, payables_by_hand),
+        *(payable_routes, payables_by_hand, payables_due, payment_runs),
         *(
             reconciled_accounts,
             runs,

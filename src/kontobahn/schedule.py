@@ -21,6 +21,7 @@ from kontobahn.mail import outbox as mail_outbox
 from kontobahn.mail.smtp import find_server
 from kontobahn.mobility.invoices import documents
 from kontobahn.payables import mailbox
+from kontobahn.payables.settlement import follow_payments
 from kontobahn.webhooks import outbox
 
 # Each in a transaction of its own.
@@ -77,6 +78,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         *books_jobs(db),
         Job("apply bank deliveries", 2, lambda: webhooks.apply_waiting(context)),
         Job("ask after payments", 10, lambda: poll_due_payments(context)),
+        Job("follow payments of received invoices", 5, lambda: follow_payments(context)),
         Job("refresh bank connections", 60, lambda: refresh.refresh_automatically(context)),
         Job("end bank accesses", 30, lambda: end_accesses(context)),
         Job("tidy bank connections", 30, tidy_bank_connections),

@@ -70,6 +70,7 @@ def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organi
         "POST /v2/reconciliation/runs": (of_account, ("from_date", "to_date")),
         "POST /v2/reconciliation/batches": (of_account, ("from_date", "to_date")),
         f"POST /v2/payables/{received}/hold": ({}, ("until",)),
+        "POST /v2/payables/payment-runs": ({**of_account, "due_by": "2026-03-31"}, ("due_by", "date")),
     }
     for call, (body, names) in sent.items():
         method, _, path = call.partition(" ")
@@ -148,6 +149,7 @@ def test_a_call_without_any_of_those_of_which_one_is_required_is_refused(service
         "list_transactions": service.get("/v2/banking/transactions", mine.key),
         "save_personenkonto": Books(service, mine).send("/v2/ledger-rewe/personenkonto", neither),
         "create_order_file": service.post("/v2/banking/order-files", mine.key, json={}),
+        "create_payment_run": service.post("/v2/payables/payment-runs", mine.key, json={"account_id": "1"}),
     }
     assert refused.keys() == choices.keys()
     for name, answer in refused.items():

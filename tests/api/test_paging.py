@@ -9,8 +9,11 @@ import msgspec
 import pytest
 
 from kontobahn.api.declare import Endpoint
+from kontobahn.db import Tx
+from kontobahn.ids import new_id
+from kontobahn.payables.run_store import RUNS, RunRow
 from tests.bank_builder import Bank, account_id, facts, order
-from tests.harness import Organization, Service
+from tests.harness import ACTOR, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.openapi_samples import REAL, operation
 from tests.received_invoices import as_xml
@@ -29,6 +32,10 @@ def address_of_next(answer: httpx.Response) -> str | None:
     return answer.links["next"]["url"] if "link" in answer.headers else None
 
 
+def _insert_run(tx: Tx, run: RunRow) -> None:
+    RUNS.insert(tx, run)
+
+
 def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
     """Makes at least ROWS of everything, and returns the parameters of each list."""
     connection = Bank(service).connected(owner, *(facts(number, f"Rechnung {number}") for number in range(1, ROWS + 1)))
@@ -45,6 +52,10 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
         assert books.send(KASSENBUCH, entry(line(10 + number))).status_code == 201
         received = service.post("/v2/payables/files", owner.key, content=as_xml(number=f"R{number}"))
         assert received.status_code == 201, received.text
+        run = RunRow(
+            owner.id, new_id(), int(account), "SEPA", None, 0, 0, ACTOR.name, owner.id, None, None, service.clock.now()
+        )
+        service.db.write_now(_insert_run, run)
     ledger = {"connectionId": books.connection_id}
     year = {**ledger, "geschaeftsjahrStartDatum": "2026-01-01"}
     by_id = {"sort": "id"}
@@ -58,6 +69,7 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
         "list_transaction_changes": {"account_id": account, "cursor": ""},
         "list_payments": by_id,
         "list_payables": {},
+        "list_payment_runs": {},
         "list_events": {"from_date": "2026-01-01", "event": "webhook_test"},
         "list_webhook_deliveries": {"id": endpoint_id},
     }

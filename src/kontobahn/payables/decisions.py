@@ -14,7 +14,7 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Forbidden
-from kontobahn.payables import rules, store
+from kontobahn.payables import rules, settlement, store
 from kontobahn.payables.rules import Action, Stop
 from kontobahn.payables.store import PayableRow, StepRow
 from kontobahn.payables.wire import emit_rejected, emit_released
@@ -80,9 +80,14 @@ def release(tx: Tx, decision: Decision) -> PayableRow:
     row = store.PAYABLES.update(
         tx, row, status=row.status if needs_two else "released", hold_until=None, updated_at=tx.now
     )
-    if not needs_two:
-        emit_released(tx, row)
-    return row
+    if needs_two:
+        return row
+    emit_released(tx, row)
+    if row.match_id is None:
+        return row
+    # The bank was sooner: a direct debit, for example.
+    settlement.mark_paid(tx, store.find_due(tx, decision.principal, row.id))
+    return store.find(tx, decision.principal, row.id)
 
 
 def _releases(steps: list[StepRow]) -> set[str]:

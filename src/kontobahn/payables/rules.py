@@ -32,6 +32,10 @@ MAY: dict[Action, frozenset[Status]] = {
 }
 # The reasons why a person has to look: money would go to an account that the creditor never had; the number stands for other sums already.
 Stop = Literal["iban_changed", "number_known"]
+# Reasons why an invoice is not paid by a payment run.
+Why = Literal[
+    "not_released", "iban_changed", "not_to_be_paid", "not_euro", "no_iban", "not_named", "credit_exceeds", "too_much"
+]
 # Means by which the creditor gets the money without us.
 _PAID_OTHERWISE = CASH | CARDS | DIRECT_DEBITS
 
@@ -43,9 +47,23 @@ def status_of(konto: str, stops: Iterable[str]) -> Status:
     return "to_release" if konto else "new"
 
 
+def is_collected(means_code: str) -> bool:
+    """Returns whether the creditor gets the money without us: by direct debit or card, or has had it in cash."""
+    return means_code in _PAID_OTHERWISE
+
+
 def is_to_be_paid(means_code: str, payable_minor: int) -> bool:
     """Returns whether money is to be sent for it: not if the creditor takes it, and not if nothing is owed."""
-    return means_code not in _PAID_OTHERWISE and payable_minor > 0
+    return not is_collected(means_code) and payable_minor > 0
+
+
+# A document number in books has at most so many characters.
+MAX_BELEG = 36
+
+
+def beleg_of(number: str) -> str:
+    """Returns the number of an invoice as books write it."""
+    return number[:MAX_BELEG]
 
 
 # --- Skonto

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kontobahn.access.principal import Principal, ask_in_scope, find_in_scope, in_scope
-from kontobahn.db import Rounds, Table, Tx, short_read
+from kontobahn.db import Rounds, Table, Tx, chunked, short_read
 from kontobahn.ids import new_id
-from kontobahn.payables.rules import OPEN, Kind, Status
+from kontobahn.payables.rules import MAX_BELEG, OPEN, Kind, Status
 
 
 class FileRow(NamedTuple):
@@ -62,6 +62,31 @@ class PayableRow(NamedTuple):
     updated_at: int
 
 
+class DueRow(NamedTuple):
+    """An invoice without what the file says, which may be long."""
+
+    organization_id: str
+    id: str
+    status: Status
+    kind: Kind
+    number: str
+    issue_date: str
+    due_date: str | None
+    currency_code: str
+    payable_minor: int
+    creditor_name: str
+    creditor_iban: str
+    connection_id: str
+    client_id: str
+    konto: str
+    stops: str
+    means_code: str
+    terms: str
+    payment_id: int | None
+    match_id: str | None
+    updated_at: int
+
+
 class StepRow(NamedTuple):
     organization_id: str
     id: str
@@ -84,6 +109,7 @@ class SettingsRow(NamedTuple):
 
 FILES = Table("payables_files", FileRow)
 PAYABLES = Table("payables", PayableRow)
+DUE = Table("payables", DueRow)
 STEPS = Table("payables_steps", StepRow)
 SETTINGS = Table("payables_settings", SettingsRow, key=("organization_id",))
 
@@ -220,14 +246,47 @@ def waiting(tx: Tx, organization_id: str) -> dict[Status, int]:
     return {status: int(number) for status, number in rows}
 
 
+def find_due(tx: Tx, principal: Principal, payable_id: str) -> DueRow:
+    return find_in_scope(tx, DUE, principal, "Payable", payable_id.lower())
+
+
+def due(tx: Tx, organization_id: str, statuses: Sequence[Status], limit: int) -> list[DueRow]:
+    """Returns the invoices that stand in one of these statuses, in the order in which they came."""
+    is_one = f"({', '.join('?' * len(statuses))})"
+    return DUE.all(
+        tx, f"organization_id = ? AND status IN {is_one} ORDER BY id LIMIT ?", organization_id, *statuses, limit
+    )
+
+
+def due_in(tx: Tx, organization_id: str, payable_ids: Iterable[str]) -> dict[str, DueRow]:
+    """Returns these invoices by id."""
+    return {
+        row.id: row
+        for some, is_one in chunked(payable_ids)
+        for row in DUE.all(tx, f"organization_id = ? AND id {is_one}", organization_id, *some)
+    }
+
+
+def by_beleg(tx: Tx, organization_id: str, konto: str, beleg: str) -> list[DueRow]:
+    """Returns the invoices of a creditor that the books may have under this document number."""
+    if len(beleg) < MAX_BELEG:
+        return DUE.all(
+            tx, "organization_id = ? AND number = ? AND konto = ? ORDER BY id", organization_id, beleg, konto
+        )
+    return DUE.all(
+        tx, f"organization_id = ? AND konto = ? AND substr(number, 1, {MAX_BELEG}) = ? ORDER BY id",
+        organization_id, konto, beleg,
+    )  # fmt: skip
+
+
 # --- Steps
 
 
-def record_step(tx: Tx, row: PayableRow, action: str, user_id: str, actor: str, comment: str) -> None:
+def record_step(tx: Tx, row: PayableRow | DueRow, action: str, user_id: str, actor: str, comment: str) -> None:
     STEPS.insert(tx, StepRow(row.organization_id, new_id(), row.id, action, user_id, actor, comment, tx.now))
 
 
-def steps_of(tx: Tx, row: PayableRow) -> list[StepRow]:
+def steps_of(tx: Tx, row: PayableRow | DueRow) -> list[StepRow]:
     return STEPS.all(tx, "organization_id = ? AND payable_id = ? ORDER BY id", row.organization_id, row.id)
 
 

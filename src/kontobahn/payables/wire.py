@@ -16,8 +16,8 @@ from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats.invoices.findings import Class, Finding, Remark, Severity
 from kontobahn.money import from_minor
-from kontobahn.payables.rules import Kind, Status, Stop, is_to_be_paid
-from kontobahn.payables.store import PayableRow, StepRow
+from kontobahn.payables.rules import Kind, Status, Stop, Why, is_to_be_paid
+from kontobahn.payables.store import DueRow, PayableRow, StepRow
 from kontobahn.webhooks import outbox
 
 
@@ -90,6 +90,15 @@ class PayableStep(Answer):
     created_at: Timestamp
 
 
+class RunLeftOut(Answer):
+    """An invoice that a payment run does not pay, and why."""
+
+    payable_id: Uuid
+    number: str
+    reason: Annotated[Why, Meta(description="For programs; `message` says the same in words.")]
+    message: str
+
+
 class PayablesError(Error, kw_only=True):
     """An error of payables."""
 
@@ -105,6 +114,7 @@ class PayablesError(Error, kw_only=True):
     status: Annotated[Status, Meta(description="409: that of the payable.")] | UnsetType = UNSET
     file_id: Annotated[Uuid, Meta(description="422: by which the file is kept.")] | UnsetType = UNSET
     findings: Annotated[list[PayableFinding], Meta(description="422: what is wrong with the file.")] | UnsetType = UNSET
+    left_out: Annotated[list[RunLeftOut], Meta(description="409: what a payment run cannot pay.")] | UnsetType = UNSET
 
 
 _findings = msgspec.json.Decoder(list[Finding]).decode
@@ -191,6 +201,13 @@ class PayableReleased(_OfPayable, kw_only=True):
     """An invoice was released for payment, by as many people as its sum needs. Only further webhook endpoints get it."""
 
 
+class PayablePaid(_OfPayable, kw_only=True):
+    """An invoice was paid: the bank has booked its payment, or a payment was matched to it. Only further webhook endpoints get it."""
+
+    payment_id: Annotated[str | None, Meta(description="The payment made here; null if it was paid otherwise.")]
+    match_id: Uuid | None
+
+
 class PayableRejected(_OfPayable, kw_only=True):
     """An invoice was rejected. Only further webhook endpoints get it."""
 
@@ -201,6 +218,7 @@ EVENTS: dict[str, type[Answer]] = {
     "payable.received": PayableReceived,
     "payable.released": PayableReleased,
     "payable.rejected": PayableRejected,
+    "payable.paid": PayablePaid,
 }
 
 
@@ -216,11 +234,16 @@ def emit_rejected(tx: Tx, row: PayableRow, reason: str) -> None:
     _emit(tx, row, "payable.rejected", PayableRejected(**_facts(row), reason=reason))
 
 
-def _emit(tx: Tx, row: PayableRow, event: str, data: Answer) -> None:
+def emit_paid(tx: Tx, row: DueRow) -> None:
+    payment_id = None if row.payment_id is None else str(row.payment_id)
+    _emit(tx, row, "payable.paid", PayablePaid(**_facts(row), payment_id=payment_id, match_id=row.match_id))
+
+
+def _emit(tx: Tx, row: PayableRow | DueRow, event: str, data: Answer) -> None:
     outbox.emit(tx, row.organization_id, event, f"payable:{row.id}", data)
 
 
-def _facts(row: PayableRow) -> dict[str, Any]:
+def _facts(row: PayableRow | DueRow) -> dict[str, Any]:
     return {
         "payable_id": row.id,
         "number": row.number,

@@ -14,8 +14,11 @@ from kontobahn.banking.transactions import store as transactions
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, DoesNotAddUp
 from kontobahn.ids import new_id
+from kontobahn.ledger.konto import is_debitor, is_personenkonto
 from kontobahn.ledger.provider import OpenAmounts
 from kontobahn.money import amount_text, from_minor
+from kontobahn.payables import settlement
+from kontobahn.payables.settlement import MatchedDocument
 from kontobahn.reconciliation import knowledge, store
 from kontobahn.reconciliation.core.matcher import CURRENCY
 from kontobahn.reconciliation.core.model import Key, Line, LineKind, Movement
@@ -73,8 +76,18 @@ def match(tx: Tx, settings: AccountSettings, choice: Choice, amounts: OpenAmount
             tx, settings.organization_id, actor, "reconciliation.match", row.id,
             transaction_id=str(row.transaction_id), amount=amount_text(row.amount_minor),
         )  # fmt: skip
+    settlement.note_match(tx, settlement.Client(*settings.client), row.id, _received(lines))
     emit_confirmed(tx, row, lines)
     return row
+
+
+def _received(lines: Iterable[Line]) -> list[MatchedDocument]:
+    """The documents that may be received invoices."""
+    return [
+        MatchedDocument(line.konto, line.beleg, line.amount_minor, line.kind == "return")
+        for line in lines
+        if line.kind in OF_ITEMS and line.beleg and is_personenkonto(line.konto) and not is_debitor(line.konto)
+    ]
 
 
 def _free_movement(tx: Tx, settings: AccountSettings, transaction_id: int) -> Movement:
@@ -244,6 +257,7 @@ def undo(tx: Tx, row: MatchRow, reason: str, amounts: OpenAmounts | None, actor:
         transaction_id=str(row.transaction_id),
         reason=reason,
     )
+    settlement.note_undo(tx, settlement.Client(*client), row.id, _received(lines))
     emit_undone(tx, row, made, lines)
     return made
 

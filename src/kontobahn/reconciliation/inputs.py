@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments import store as payments
+from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.transactions import store as transactions
 from kontobahn.clock import DAY, berlin_date
 from kontobahn.db import Database, Tx
@@ -26,6 +27,7 @@ from kontobahn.mobility.invoices import store as mobility
 from kontobahn.mobility.invoices.rules import Buyer
 from kontobahn.mobility.invoices.store import IssuedInvoice
 from kontobahn.money import to_minor
+from kontobahn.payables.run_store import documents_of
 from kontobahn.reconciliation import knowledge, store
 from kontobahn.reconciliation.booking_rows import reference_of
 from kontobahn.reconciliation.core import payer
@@ -224,13 +226,26 @@ def _read_bank(tx: Tx, account: AccountRow, from_date: date, to_date: date) -> _
     since = tx.now - days_ago * DAY - _ORDERED_BEFORE
     ordered = payments.ordered_since(tx, account.organization_id, account.id, since, MAX_PAYMENTS)
     knowledge = Knowledge(
-        payments=tuple(OwnPayment(row.end_to_end_id, -row.amount_minor, row.description) for row in ordered),
+        payments=_own_payments(tx, account.organization_id, ordered),
         own_ibans=frozenset(other.iban or "" for other in own),
         own_movements=transfers,
         earlier=_earlier(tx, account, from_date),
     )
     first = _days_before(from_date, _SETTLED_BEFORE)
     return _Bank(movements, knowledge, mobility.issued_since(tx, account.organization_id, first, MAX_INVOICES))
+
+
+def _own_payments(tx: Tx, organization_id: str, ordered: list[PaymentRow]) -> tuple[OwnPayment, ...]:
+    """Payments that we ordered; those of a payment run with what each pays of which document."""
+    of_runs = documents_of(tx, organization_id, [row.id for row in ordered])
+    found = []
+    for row in ordered:
+        paid = of_runs.get(row.id, [])
+        lines = [Line("item", one.konto, one.beleg, -one.amount_minor - one.skonto_minor) for one in paid]
+        lines += [Line("skonto", one.konto, one.beleg, one.skonto_minor) for one in paid if one.skonto_minor]
+        keys = tuple((one.konto, one.beleg) for one in paid)
+        found.append(OwnPayment(row.end_to_end_id, -row.amount_minor, row.description, keys, tuple(lines)))
+    return tuple(found)
 
 
 def _days_before(day: date, span: timedelta) -> date:

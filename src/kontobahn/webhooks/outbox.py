@@ -191,7 +191,7 @@ def purge(tx: Tx, *, days: int, limit: int = 500) -> int:
 EventName = Literal[
     "refresh_complete", "connection_error", "connection_destroyed", "payment_progress", "payment_update",
     "consent_expiring", "match_proposed", "match_confirmed", "match_undone", "batch_created", "payment.payee_check",
-    "payable.received", "payable.released", "payable.rejected", "webhook_test",
+    "payable.received", "payable.released", "payable.rejected", "payable.paid", "webhook_test",
 ]  # fmt: skip
 TEST_EVENT: EventName = "webhook_test"
 
@@ -224,6 +224,7 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("payable.received", to_webhook_url=False),
         EventType("payable.released", to_webhook_url=False),
         EventType("payable.rejected", to_webhook_url=False),
+        EventType("payable.paid", to_webhook_url=False),
         EventType(TEST_EVENT, is_test=True),
     )
 }

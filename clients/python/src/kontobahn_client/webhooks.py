@@ -21,6 +21,7 @@ from kontobahn_client.models.events import (
     MatchConfirmed,
     MatchProposed,
     MatchUndone,
+    PayablePaid,
     PayableReceived,
     PayableRejected,
     PayableReleased,
@@ -47,6 +48,7 @@ EventData = (
     | PayableReceived
     | PayableReleased
     | PayableRejected
+    | PayablePaid
     | dict[str, Any]
 )
 KINDS: dict[str, Any] = {
@@ -64,6 +66,7 @@ KINDS: dict[str, Any] = {
     "payable.received": PayableReceived,
     "payable.released": PayableReleased,
     "payable.rejected": PayableRejected,
+    "payable.paid": PayablePaid,
 }
 # Four attempts of a rotation would be two; a caller's header must not make us calculate for long.
 _MAX_SIGNATURES = 20

@@ -33,7 +33,7 @@ from kontobahn.banking.provider import (
 from kontobahn.banking.search import LOOKED_THROUGH, Word, fits
 from kontobahn.banking.wire import EVENTS, PayeeCheck, PaymentPayeeCheck
 from kontobahn.clock import HOUR, MINUTE, end_of_day, optional_datetime, start_of_day, to_datetime
-from kontobahn.db import Rounds, Table, Tx, short_read
+from kontobahn.db import Rounds, Table, Tx, chunked, short_read
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.money import amount_text
 from kontobahn.sentences import said
@@ -165,6 +165,19 @@ def ordered_since(tx: Tx, organization_id: str, account_id: int, since: int, lim
 
 def by_end_to_end_id(tx: Tx, organization_id: str, end_to_end_id: str) -> PaymentRow | None:
     return PAYMENTS.one(tx, "organization_id = ? AND end_to_end_id = ?", organization_id, end_to_end_id)
+
+
+def final_among(tx: Tx, organization_id: str, payment_ids: Iterable[int]) -> dict[int, PaymentStatus]:
+    """Returns the statuses of those of these payments that are final."""
+    return {
+        int(payment_id): status
+        for some, is_one in chunked(payment_ids)
+        for payment_id, status in tx.all(
+            f"SELECT id, status FROM banking_payments WHERE organization_id = ? AND id {is_one}"
+            f" AND status IN ({', '.join('?' * len(_FINAL))})",
+            organization_id, *some, *_FINAL,
+        )
+    }  # fmt: skip
 
 
 def listing(tx: Tx, principal: Principal, query: PaymentsQuery) -> list[PaymentRow]:

@@ -93,8 +93,13 @@ def check_text(field: str, text: str, max_length: int) -> str:
 
 def payer_name(text: str) -> str:
     """Returns the payer's own name as far as SEPA can carry it. It only informs: the bank puts the account holder's in its place."""
-    carried = re.sub(r"[\s/]+", " ", _NOT_ALLOWED.sub(" ", _without_accents(text))).strip()
-    return carried[:MAX_NAME].strip() or "NOTPROVIDED"
+    return as_far_as_carried(text.replace("/", " "), MAX_NAME) or "NOTPROVIDED"
+
+
+def as_far_as_carried(text: str, max_length: int) -> str:
+    """Returns what SEPA can carry of a text that others wrote: the rest is left out, so it may be empty."""
+    bare = re.sub(r"\s+", " ", _NOT_ALLOWED.sub(" ", _without_accents(text)))
+    return re.sub(r"/{2,}", "/", bare).strip(" /")[:max_length].strip(" /")
 
 
 def check_id(field: str, text: str) -> str:

@@ -86,12 +86,16 @@ class Rule(NamedTuple):
 
 
 class OwnPayment(NamedTuple):
-    """A payment that we ordered. `amount_minor` is negative; `keys` are the documents it was ordered for, if that is known."""
+    """A payment that we ordered. `amount_minor` is negative; `keys` are the documents it was ordered for, if that is known.
+
+    `lines` are what it pays of them to the cent, if that is known as well.
+    """
 
     end_to_end_id: str
     amount_minor: int
     text: str = ""
     keys: tuple[Key, ...] = ()
+    lines: tuple[Line, ...] = ()
 
 
 class Line(NamedTuple):

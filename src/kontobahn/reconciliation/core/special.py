@@ -145,6 +145,11 @@ class SpecialIndex:
         items = _ordered_for(case, found[0])
         if not items:
             return
+        if found[0].lines:
+            if _are_open(items, found[0].lines):
+                reasons = (reason, amount_reason("amount", movement.amount_minor))
+                yield Proposal("A1", score_of(reasons), found[0].lines, reasons, acts=True)
+            return
         ways = exact_choice([payments_of(item, movement.day) for item in items], movement.amount_minor)
         if not ways:
             return
@@ -235,6 +240,16 @@ def _ordered_for(case: Case, payment: OwnPayment) -> list[OpenItem]:
             keys += known
     items = case.items.among(keys)
     return items if len(items) == len(keys) else []
+
+
+def _are_open(items: Iterable[OpenItem], lines: Iterable[Line]) -> bool:
+    """Returns whether no more is paid of a document than is open of it."""
+    left = {(item.konto, item.beleg): item.open_minor for item in items}
+    return all(
+        min(0, left[line.konto, line.beleg]) <= line.amount_minor <= max(0, left[line.konto, line.beleg])
+        for line in lines
+        if line.kind == "item"
+    )
 
 
 def _takes_back(movement: Movement, matched: MatchedMovement) -> bool:

@@ -100,6 +100,7 @@ class EventCalls:
             "match_confirmed",
             "match_proposed",
             "match_undone",
+            "payable.paid",
             "payable.received",
             "payable.rejected",
             "payable.released",

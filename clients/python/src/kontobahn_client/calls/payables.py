@@ -10,16 +10,19 @@ from typing import Literal
 from kontobahn_client.calls.declarations import get, pages, post, put
 from kontobahn_client.models.common import Data, File, Page
 from kontobahn_client.models.payables import (
+    DuePayable,
     NewConfirmation,
     NewCreditor,
     NewHold,
     NewPayable,
     NewPayablesSettings,
+    NewPaymentRun,
     NewRejection,
     NewRelease,
     Payable,
     PayablesSettings,
     PayableStep,
+    PaymentRun,
 )
 from kontobahn_client.transport.exchange import FileBody
 
@@ -100,6 +103,28 @@ class PayableCalls:
     @post("/v2/payables/{id}/confirmations")
     def confirm_stop(self, id: str, body: NewConfirmation, *, idempotency_key: str | None = None) -> Data[Payable]:
         """Say that what stopped an invoice is right: a changed IBAN, or a number that is known with other sums."""
+
+    @get("/v2/payables/due")
+    def list_due_payables(self, *, pay_by: date | None = None, organization_id: str | None = None) -> Page[DuePayable]:
+        """List what is to be transferred, by the day up to which it costs nothing more; what loses its Skonto today comes first."""
+
+    @post("/v2/payables/payment-runs")
+    def create_payment_run(self, body: NewPaymentRun, *, idempotency_key: str | None = None) -> Data[PaymentRun]:
+        """Pay released invoices from one account, as payments of one kind and day."""
+
+    @pages("/v2/payables/payment-runs", PaymentRun)
+    def list_payment_runs(
+        self, *, from_id: str | None = None, limit: int | None = None, organization_id: str | None = None
+    ) -> Page[PaymentRun]:
+        """List payment runs in the order in which they were made."""
+
+    @get("/v2/payables/payment-runs/{id}")
+    def get_payment_run(self, id: str) -> Data[PaymentRun]:
+        """Read a payment run: its payments as they stand, and the invoices in each."""
+
+    @post("/v2/payables/payment-runs/{id}/order-file")
+    def create_run_order_file(self, id: str, *, idempotency_key: str | None = None) -> Data[PaymentRun]:
+        """Put the payments of a run that are in no order file into one: those that another person has released since, for example."""
 
     @get("/v2/payables/settings")
     def get_payables_settings(self, *, organization_id: str | None = None) -> Data[PayablesSettings]:

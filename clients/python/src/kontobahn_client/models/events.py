@@ -26,6 +26,7 @@ class NewWebhookEndpoint(Body, kw_only=True):
                 "match_confirmed",
                 "match_proposed",
                 "match_undone",
+                "payable.paid",
                 "payable.received",
                 "payable.rejected",
                 "payable.released",
@@ -182,6 +183,19 @@ class PayableRejected(Answer, kw_only=True):
     currency_code: str
     due_date: date | None
     reason: str
+
+
+class PayablePaid(Answer, kw_only=True):
+    """An invoice was paid: the bank has booked its payment, or one was matched to it. Only further webhook endpoints get this event."""
+
+    payable_id: str
+    number: str
+    creditor_name: str
+    payable_amount: Decimal
+    currency_code: str
+    due_date: date | None
+    payment_id: str | None
+    match_id: str | None
 
 
 class PaymentAttributes(Answer, kw_only=True):

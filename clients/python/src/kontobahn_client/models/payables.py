@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -90,6 +91,73 @@ class NewPayable(Body, kw_only=True):
     vat_id: str | None = None
     skonto_percent: Decimal | None = None
     skonto_days: int | None = None
+
+
+class DuePayable(Answer, kw_only=True):
+    payable_id: str
+    status: str
+    number: str
+    creditor_name: str
+    konto: str | None
+    currency_code: str
+    due_date: date | None
+    payable_amount: Decimal
+    skonto: Decimal
+    skonto_until: date | None
+    pay_by: date
+    amount: Decimal
+
+
+class RunInvoice(Answer, kw_only=True):
+    payable_id: str
+    number: str
+    amount: Decimal
+    skonto: Decimal
+
+
+class RunPayment(Answer, kw_only=True):
+    payment_id: str | None
+    status: str | None
+    creditor_name: str
+    creditor_iban: str
+    amount: Decimal
+    description: str
+    waits_for_release: bool
+    payment_url: str | None
+    payables: list[RunInvoice]
+
+
+class RunLeftOut(Answer, kw_only=True):
+    payable_id: str
+    number: str
+    reason: str
+    message: str
+
+
+class PaymentRun(Answer, kw_only=True):
+    id: str | None
+    organization_id: str
+    trial: bool
+    account_id: str
+    template_identifier: str
+    date: dt.date | None
+    amount: Decimal
+    currency_code: str
+    balance: Decimal | None
+    payments: list[RunPayment]
+    left_out: list[RunLeftOut]
+    order_file_ids: list[str]
+    created_at: datetime | None
+
+
+class NewPaymentRun(Body, kw_only=True):
+    account_id: str
+    payable_ids: list[str] | None = None
+    due_by: dt.date | None = None
+    template_identifier: str = "SEPA"
+    date: dt.date | None = None
+    take_skonto: bool = True
+    trial: bool = False
 
 
 class NewRelease(Body, kw_only=True):
