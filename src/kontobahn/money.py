@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import cast
 
@@ -33,6 +34,16 @@ def to_minor(value: Decimal) -> int:
 
 def from_minor(cents: int) -> Decimal:
     return Decimal(cents).scaleb(-2).quantize(CENT)
+
+
+def allocate(cents: int, weights: Sequence[int]) -> list[int]:
+    """Divides an amount by weights, exact to the cent: what rounding leaves goes to the largest remainders, the first of equal ones."""
+    total, size = sum(weights), abs(cents)
+    parts = [size * weight // total for weight in weights]
+    by_remainder = sorted(range(len(weights)), key=lambda place: -(size * weights[place] % total))
+    for place in by_remainder[: size - sum(parts)]:
+        parts[place] += 1
+    return parts if cents >= 0 else [-part for part in parts]
 
 
 def amount_text(cents: int) -> str:

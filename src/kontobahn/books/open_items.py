@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import date
 from typing import NamedTuple, cast
 
@@ -11,7 +11,7 @@ import msgspec
 
 from kontobahn import money
 from kontobahn.books import read_models
-from kontobahn.books.satz import CREDIT, NOT_NAMED
+from kontobahn.books.satz import CREDIT, MIXED, NOT_NAMED, tax_for_item
 from kontobahn.books.store import LAST_BOOKING, UNDONE, Client, edition_of, kontonummer, labels
 from kontobahn.clock import berlin_date
 from kontobahn.db import IS_ONE_OF_A_CHUNK, Tx, chunked
@@ -259,7 +259,7 @@ def _terms_of_partners(tx: Tx, client: Client, konten: list[str]) -> dict[str, Z
 # By day, so that the cost follows the days asked for.
 _MOVES = (
     "SELECT m.konto, m.beleg, m.belegdatum, m.betrag, b.skonto, b.konto, b.gegenkonto, b.generalumkehr,"
-    " b.belegfeld2, i.belegdatum, i.buchungstext, i.is_open, i.steuer"
+    " b.belegfeld2, i.belegdatum, i.buchungstext, i.is_open, i.steuer, i.soll - i.haben, b.aufteilung"
     " FROM books_item_moves m"
     " JOIN books_bookings b ON b.mandant = m.mandant AND b.id = m.booking"
     " JOIN books_items i ON i.edition = ? AND i.konto = m.konto AND i.beleg = m.beleg"
@@ -282,28 +282,64 @@ class _Movement(NamedTuple):
     text: str
     is_open: int
     steuer: str
+    saldo: int
+    aufteilung: str
 
 
 def belegbewegungen(tx: Tx, client: Client, seit: date, limit: int) -> list[Belegbewegung]:
-    (first, last), cash = client.rahmen.geld, client.rahmen.bargeld
+    cash = client.rahmen.bargeld
     taken_back: Counter[tuple[str, str, int]] = Counter()
     found = []
     given = (edition_of(tx, client), client.mandant, seit.isoformat(), *[client.mandant] * 3)
-    for row in map(_Movement._make, tx.all(_MOVES, *given, limit)):
+    rows = [_Movement._make(row) for row in tx.all(_MOVES, *given, limit)]
+    shares = _shares(rows, client)
+    for row in rows:
         if row.generalumkehr:
             taken_back[row.konto, row.beleg, -row.betrag] += 1
         elif taken_back[row.konto, row.beleg, row.betrag]:
             taken_back[row.konto, row.beleg, row.betrag] -= 1
         elif row.beleg:
-            contra = row.other if row.one == row.konto else row.one
-            is_money = len(contra) < len(row.konto) and first <= contra[:4] <= last
+            contra = _contra(row)
+            is_money = _is_money(client, row)
             found.append(
                 Belegbewegung(
                     row.konto, row.beleg, date.fromisoformat(row.day), row.betrag, row.skonto, is_money,
                     date.fromisoformat(row.beginn), row.text, not row.is_open, _rate(row.konto, row.steuer),
                     contra, is_money and cash[0] <= contra[:4] <= cash[1], row.belegfeld2,
+                    shares.get((row.konto, row.beleg), ()),
                 )
             )  # fmt: skip
+    return found
+
+
+def _contra(row: _Movement) -> str:
+    return row.other if row.one == row.konto else row.one
+
+
+def _is_money(client: Client, row: _Movement) -> bool:
+    first, last = client.rahmen.geld
+    contra = _contra(row)
+    return len(contra) < len(row.konto) and first <= contra[:4] <= last
+
+
+def _shares(rows: Iterable[_Movement], client: Client) -> dict[tuple[str, str], tuple[tuple[int, int], ...]]:
+    """Returns the parts of invoices with several rates, if all movements of the document are here and each has a rate."""
+    parts: dict[tuple[str, str], Counter[int | None]] = {}
+    left: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.steuer != MIXED:
+            continue
+        key = (row.konto, row.beleg)
+        left[key] = left.get(key, row.saldo) - row.betrag
+        steuer = tax_for_item(row.aufteilung)
+        if steuer or not _is_money(client, row):
+            parts.setdefault(key, Counter())[_rate(row.konto, steuer)] += row.betrag
+    found = {}
+    for key, amounts in parts.items():
+        shares = {rate: abs(amount) for rate, amount in amounts.items() if amount}
+        has_one_side = len({amount > 0 for amount in amounts.values() if amount}) == 1
+        if not left[key] and has_one_side and None not in shares:
+            found[key] = tuple(sorted((rate, amount) for rate, amount in shares.items() if rate is not None))
     return found
 
 

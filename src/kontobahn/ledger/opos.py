@@ -78,6 +78,8 @@ class Belegbewegung(NamedTuple):
     gegenkonto: str = ""
     ist_bar: bool = False
     belegfeld2: str = ""
+    # Of an invoice with several rates: each in per cent, with its part of the invoice in cents; empty if that is not known.
+    anteile: tuple[tuple[int, int], ...] = ()
 
 
 class Item(NamedTuple):

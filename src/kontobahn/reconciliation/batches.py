@@ -47,7 +47,7 @@ from kontobahn.reconciliation.batch_store import (
     head,
     view,
 )
-from kontobahn.reconciliation.booking_rows import MAX_BELEGFELD2, BatchFile, Transfer, reference_of
+from kontobahn.reconciliation.booking_rows import MAX_BELEGFELD2, BatchFile, Rates, Transfer, reference_of
 from kontobahn.reconciliation.core.model import Key, Line
 from kontobahn.reconciliation.core.special import BOOKED_DAYS
 from kontobahn.reconciliation.decisions import OF_ITEMS, documents
@@ -87,7 +87,9 @@ async def create_batch(call: Call, body: NewBatch) -> Charged[BatchWithLines]:
         now = call.context.clock.now()
         span = span_of(body, await books.geschaeftsjahre(), berlin_date(now))
         state = await _inspect_documents(call, books, settings, span)
-        plan, rates = await call.read(state.plan, settings, span), state.facts.rates
+        plan = await call.read(state.plan, settings, span)
+        # The office divides a discount itself; a list has each payment once.
+        rates = state.facts.rates if settings.booked_by == "kontobahn" else {}
         bookings = [(transfer, row) for transfer in plan.transfers for row in booking_rows.rows(transfer, rates)]
         records = [record for _, record in bookings]
         file, booked = None, None
@@ -357,7 +359,7 @@ def span_of(body: NewBatch, years: list[Geschaeftsjahr], today: date) -> Span:
 class BookFacts(NamedTuple):
     """Facts of the books about documents: the rates of their tax, and which payments of a bank they show."""
 
-    rates: dict[Key, int]
+    rates: dict[Key, Rates]
     paid: dict[Key, list[Belegbewegung]]
 
 
@@ -367,7 +369,9 @@ def book_facts(moves: Iterable[Belegbewegung], elsewhere: frozenset[str]) -> Boo
     for move in moves:
         key = (move.konto, move.beleg)
         if move.steuersatz is not None:
-            facts.rates[key] = move.steuersatz
+            facts.rates[key] = ((move.steuersatz, 1),)
+        elif move.anteile:
+            facts.rates[key] = move.anteile
         if is_bank_payment(move, elsewhere):
             facts.paid[key].append(move)
     return facts
@@ -444,16 +448,12 @@ class _Judge:
         return None
 
     def _taxed_unknown(self, transfer: Transfer) -> str | None:
-        for key in booking_rows.discounted_documents(transfer):
-            if not booking_rows.has_tax_key(key, transfer.day, self._rates):
-                return said(
-                    "The discount on document {beleg} of account {konto} cannot be booked: which tax"
-                    " it reduces is not known, as with reverse charge, several rates or a balance"
-                    " carried forward. Match it by hand, with a line for the discount's ledger"
-                    " account.",
-                    beleg=key[1],
-                    konto=key[0],
-                )
+        for konto, beleg in booking_rows.untaxed_documents(transfer, self._rates):
+            return said(
+                "The discount on document {beleg} of account {konto} cannot be booked: which tax it reduces is not known, as with"
+                " reverse charge or a balance carried forward. Match it by hand, with a line for the discount's ledger account.",
+                beleg=beleg, konto=konto,
+            )  # fmt: skip
         return None
 
     def _booked(self, transfer: Transfer, line: Line) -> Belegbewegung | None:

@@ -17,9 +17,9 @@ from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, encode_weitere
 from kontobahn.ledger.buchungen import EUR, NeueBuchung
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, functional, is_debitor, is_personenkonto
-from kontobahn.ledger.steuer import era_of, key_for
+from kontobahn.ledger.steuer import AUFHEBUNG_DER_AUTOMATIK, era_of, key_for
 from kontobahn.ledger.wire import Geschaeftsjahr
-from kontobahn.money import from_minor
+from kontobahn.money import allocate, from_minor
 from kontobahn.reconciliation.core.model import Key, Line
 from kontobahn.sentences import said
 
@@ -68,35 +68,66 @@ def problem(transfer: Transfer) -> str | None:
     return None
 
 
-def rows(transfer: Transfer, rates: Mapping[Key, int]) -> list[Buchungssatz]:
-    """The bookings of a match that can be booked, with accounts in full. `rates` is the tax of the documents, in per cent."""
+# The rates of a document's invoice, in per cent, each with its part of it: of one rate, everything.
+Rates = tuple[tuple[int, int], ...]
+
+
+def rows(transfer: Transfer, rates: Mapping[Key, Rates]) -> list[Buchungssatz]:
+    """The bookings of a match that can be booked, with accounts in full. `rates` is the tax of the documents.
+
+    A discount on an invoice with several rates reduces the tax of each: the payment is booked in as many parts, which sum to it.
+    """
     found = []
     for paid, discount in _paired(transfer.lines):
-        amount = paid.amount_minor + discount
-        found.append(
-            Buchungssatz(
-                line=0,
-                umsatz=abs(amount),
-                # Money in is on the debit side of the bank; what takes it back is on the other one.
-                soll=(amount > 0) != transfer.is_undone,
-                waehrung=EUR,
-                kurs="",
-                basis_umsatz=None,
-                konto=transfer.konto,
-                gegenkonto=paid.konto,
-                bu_schluessel=(_tax_key((paid.konto, paid.beleg), transfer.day, rates) or "") if discount else "",
-                belegdatum=transfer.day.isoformat(),
-                belegfeld1=paid.beleg,
-                belegfeld2=reference_of(transfer.transaction_id),
-                skonto=abs(discount),
-                buchungstext=_one_line(transfer.payer, MAX_TEXT) or "Zahlung",
-                kost1="",
-                kost2="",
-                generalumkehr=transfer.is_undone,
-                weitere=_weitere(transfer),
-            )
-        )
+        known = rates.get((paid.konto, paid.beleg), ()) if discount else ()
+        parts = _parts(paid.amount_minor + discount, discount, known)
+        found += [_row(transfer, paid, part) for part in parts]
     return found
+
+
+class _Part(NamedTuple):
+    amount: int
+    discount: int
+    rate: int | None
+    is_divided: bool = False
+
+
+def _parts(amount: int, discount: int, rates: Rates) -> list[_Part]:
+    """Divides a payment and its discount by the rates of the invoice; undivided if one of them would get nothing of the payment."""
+    if len(rates) == 1:
+        return [_Part(amount, discount, rates[0][0])]
+    weights = [weight for _, weight in rates]
+    amounts = allocate(amount, weights) if weights else [0]
+    if not all(amounts):
+        return [_Part(amount, discount, None)]
+    divided = zip(amounts, allocate(discount, weights), rates, strict=True)
+    return [_Part(paid, taken, rate, is_divided=True) for paid, taken, (rate, _) in divided]
+
+
+def _row(transfer: Transfer, paid: Line, part: _Part) -> Buchungssatz:
+    amount, discount = part.amount, part.discount
+    key = _tax_key(paid.konto, transfer.day, part) if discount else ""
+    return Buchungssatz(
+        line=0,
+        umsatz=abs(amount),
+        # Money in is on the debit side of the bank; what takes it back is on the other one.
+        soll=(amount > 0) != transfer.is_undone,
+        waehrung=EUR,
+        kurs="",
+        basis_umsatz=None,
+        konto=transfer.konto,
+        gegenkonto=paid.konto,
+        bu_schluessel=key or "",
+        belegdatum=transfer.day.isoformat(),
+        belegfeld1=paid.beleg,
+        belegfeld2=reference_of(transfer.transaction_id),
+        skonto=abs(discount),
+        buchungstext=_one_line(transfer.payer, MAX_TEXT) or "Zahlung",
+        kost1="",
+        kost2="",
+        generalumkehr=transfer.is_undone,
+        weitere=_weitere(transfer),
+    )
 
 
 def _paired(lines: Iterable[Line]) -> list[tuple[Line, int]]:
@@ -117,22 +148,27 @@ def _paired(lines: Iterable[Line]) -> list[tuple[Line, int]]:
     return found
 
 
-def discounted_documents(transfer: Transfer) -> list[Key]:
-    """The documents that a discount was taken from."""
-    return [(paid.konto, paid.beleg) for paid, discount in _paired(transfer.lines) if discount]
+def untaxed_documents(transfer: Transfer, rates: Mapping[Key, Rates]) -> list[Key]:
+    """The documents that a discount was taken from without its being known how that is taxed on the day."""
+    found = []
+    for paid, discount in _paired(transfer.lines):
+        key = (paid.konto, paid.beleg)
+        if not discount:
+            continue
+        parts = _parts(paid.amount_minor + discount, discount, rates.get(key, ()))
+        if any(_tax_key(paid.konto, transfer.day, part) is None for part in parts):
+            found.append(key)
+    return found
 
 
-def has_tax_key(key: Key, day: date, rates: Mapping[Key, int]) -> bool:
-    """Returns whether it is known how a discount on the document is taxed on a day."""
-    return _tax_key(key, day, rates) is not None
+def _tax_key(konto: str, day: date, part: _Part) -> str | None:
+    """The tax key of the invoice's rate on the day of the payment; None if it is not known.
 
-
-def _tax_key(key: Key, day: date, rates: Mapping[Key, int]) -> str | None:
-    """The tax key of the invoice's rate on the day of the payment, empty for one free of tax; None if it is not known."""
-    rate = rates.get(key)
-    if not rate:
-        return None if rate is None else ""
-    return key_for(rate, era_of(day.isoformat()), is_income=is_debitor(key[0]))
+    A part free of tax needs a key that says so only beside parts with tax.
+    """
+    if not part.rate:
+        return None if part.rate is None else AUFHEBUNG_DER_AUTOMATIK if part.is_divided else ""
+    return key_for(part.rate, era_of(day.isoformat()), is_income=is_debitor(konto))
 
 
 def _weitere(transfer: Transfer) -> str:

@@ -112,7 +112,7 @@ def test_open_items_after_the_batch_are_the_predicted_ones(service: Service, see
     assert len(before) == 30
     transfers = [paid(chance, before, number) for number in range(25)]
     assert [booking_rows.problem(transfer) for transfer in transfers] == [None] * 25
-    rates = dict.fromkeys(before, 7)
+    rates = dict.fromkeys(before, ((7, 1),))
     records = [row for transfer in transfers for row in booking_rows.rows(transfer, rates)]
     assert sum(row.umsatz if row.soll else -row.umsatz for row in records) == sum(
         line.amount_minor for transfer in transfers for line in transfer.lines
@@ -139,7 +139,7 @@ def test_a_row_says_what_was_paid_by_whom_and_for_what() -> None:
         Line("on_account", "100100000", "", 1_00), Line("transfer", "13600000", "", -5_00),
     )  # fmt: skip
     transfer = Transfer("m", 1_000_000_000_042, date(2026, 3, 2), BANK, lines, "Müller\tGmbH", "A3", "E-1", "M-9")
-    first, second, third = booking_rows.rows(transfer, {("100100000", "RE-2026-Ä 1"): 19})
+    first, second, third = booking_rows.rows(transfer, {("100100000", "RE-2026-Ä 1"): ((19, 1),)})
     assert (first.umsatz, first.soll, first.konto, first.gegenkonto) == (116_62, True, BANK, "100100000")
     assert (first.skonto, first.bu_schluessel, first.belegfeld1) == (2_38, "3", "RE-2026-Ä 1")
     assert (second.umsatz, second.soll, second.belegfeld1, second.bu_schluessel) == (1_00, True, "", "")

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from kontobahn.books import verification
 from tests.harness import Service
 from tests.ledger_builder import refusal
 from tests.reconciliation_desk import Office, item, paid, refused
@@ -121,7 +122,12 @@ def test_what_the_bank_has_removed_is_neither_booked_nor_waits(service: Service)
         ("2026-02-10 H 70001 3300 100,00 X-1 ermäßigt", "70001", "8"),
         ("2026-02-10 H 70001 3120 100,00 X-1 §13b", "70001", None),
         ("2026-02-10 H 70001 3425 100,00 X-1 EU", "70001", None),
-        ("2026-02-10 S 10010 8400 60,00 X-1 a\n2026-02-10 S 10010 8300 40,00 X-1 b", "10010", None),
+        ("2026-02-10 H 70001 3300 60,00 X-1 a\n2026-02-10 H 70001 3120 40,00 X-1 b", "70001", None),
+        (
+            "2026-02-10 S 10010 8400 60,00 X-1 a\n2026-02-10 S 10010 8300 30,00 X-1 b\n2026-02-10 S 10010 8200 10,00 X-1 c",
+            "10010",
+            None,
+        ),
         ("2026-02-10 S 10010 8200 100,00 X-1 ohne", "10010", None),
     ],
 )
@@ -150,3 +156,56 @@ def test_a_discount_has_the_tax_of_its_document_or_is_left_out(
         [(split,)] = office.books.rows("SELECT aufteilung FROM books_bookings WHERE skonto > 0")
         assert not split.endswith("!"), "nothing was assumed"
     assert all(beleg != "X-1" for _, beleg in office.open_items())
+
+
+@pytest.mark.parametrize(
+    ("bookings", "konto", "parts"),
+    [
+        (
+            "2026-02-10 S 10010 8400 71,40 X-1 voll\n2026-02-10 S 10010 8300 28,60 X-1 ermäßigt",
+            "10010",
+            [("28,03", "2", "0,57"), ("69,97", "3", "1,43")],
+        ),
+        (
+            "2026-02-10 H 70001 3400 50,01 X-1 voll\n2026-02-10 H 70001 3300 49,99 X-1 ermäßigt",
+            "70001",
+            [("48,99", "8", "1,00"), ("49,01", "9", "1,00")],
+        ),
+        (
+            "2026-02-10 S 10010 8400 71,40 X-1 voll\n2026-02-10 S 10010 8125 28,60 X-1 steuerfrei",
+            "10010",
+            [("28,03", "40", "0,57"), ("69,97", "3", "1,43")],
+        ),
+    ],
+)
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_discount_on_several_rates_reduces_the_tax_of_each(
+    service: Service, bookings: str, konto: str, parts: list[tuple[str, str, str]]
+) -> None:
+    sign = 1 if konto == "10010" else -1
+    office = Office(service, paid(sign * 98_00, "X-1"), booked_by="kontobahn")
+    office.books.post(bookings)
+    match = office.by_hand(sign * 98, item("X-1", sign * 98, konto, skonto=sign * 2)).json()["data"]["id"]
+    made = office.made()
+    assert (made["total"], len(made["lines"])) == (sign * 98.0, len(parts))
+    rows = [
+        line.split(";")
+        for line in office.call("GET", f"batches/{made['id']}/extf").content.decode("cp1252").splitlines()[2:]
+    ]
+    assert [(row[0], row[8].strip('"'), row[12]) for row in rows] == parts
+    splits = [split for (split,) in office.books.rows("SELECT aufteilung FROM books_bookings WHERE skonto > 0")]
+    assert not any(split.endswith("!") for split in splits), "nothing was assumed"
+    assert len(set(splits)) == len(parts), "each by its own rate"
+    assert all(beleg != "X-1" for _, beleg in office.open_items())
+    assert office.undo(match).status_code == 200
+    assert office.made()["total"] == sign * -98.0
+    assert service.db.read_now(verification.find_differences, office.books.client.mandant) == []
+    assert next(amount for (_, beleg), amount in office.open_items().items() if beleg == "X-1") == sign * 100
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_list_for_the_office_has_the_payment_once(service: Service) -> None:
+    office = Office(service, paid(98_00, "X-1"), booked_by="adviser")
+    office.books.post("2026-02-10 S 10010 8400 71,40 X-1 a\n2026-02-10 S 10010 8300 28,60 X-1 b")
+    assert office.by_hand(98, item("X-1", 98, skonto=2)).status_code == 201
+    assert [(line["amount"], line["skonto"]) for line in office.made()["lines"]] == [(98.0, 2.0)]

@@ -7,27 +7,36 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kontobahn.formats.extf import Buchungssatz
 from kontobahn.ledger.wire import Geschaeftsjahr
+from kontobahn.money import allocate
 from kontobahn.reconciliation.booking_rows import (
+    Rates,
     Transfer,
     changes,
-    discounted_documents,
     for_books,
     for_file,
-    has_tax_key,
     make_file,
     problem,
     reference_of,
     rows,
+    untaxed_documents,
 )
 from kontobahn.reconciliation.core.model import Line
 
 DAY = date(2026, 5, 4)
 BANK, ANNA, LIEFERANT, FEES = "12000000", "100010000", "700010000", "49700000"
 PAID = Line("item", ANNA, "RE-1", 11_900)
-RATES = {(ANNA, "RE-1"): 19, (ANNA, "RE-2"): 0, (LIEFERANT, "77"): 7}
+RATES: dict[tuple[str, str], Rates] = {
+    (ANNA, "RE-1"): ((19, 1),),
+    (ANNA, "RE-2"): ((0, 1),),
+    (LIEFERANT, "77"): ((7, 1),),
+    (ANNA, "RE-7"): ((7, 28_600), (19, 71_400)),
+    (ANNA, "RE-8"): ((0, 1), (7, 1), (19, 1)),
+}
 
 
 def transfer(*lines: Line, **changed: Any) -> Transfer:
@@ -64,9 +73,32 @@ def test_a_discount_stands_beside_its_payment_with_the_key_of_its_invoice(paid: 
     for lines in ((paid, discount), (discount, paid)):
         found = row(*lines)
         assert (found.umsatz, found.skonto, found.bu_schluessel) == (11_662, 238, key)
-        assert discounted_documents(transfer(*lines)) == [(paid.konto, paid.beleg)]
-    assert has_tax_key((paid.konto, paid.beleg), DAY, RATES) == (paid.beleg != "RE-3")
-    assert discounted_documents(transfer(paid)) == []
+        assert untaxed_documents(transfer(*lines), RATES) == ([(ANNA, "RE-3")] if paid.beleg == "RE-3" else [])
+    assert untaxed_documents(transfer(paid), {}) == []
+
+
+def test_a_discount_on_several_rates_is_divided_by_them() -> None:
+    lines = (Line("item", ANNA, "RE-7", 100_000), Line("skonto", ANNA, "RE-7", -2_001))
+    found = rows(transfer(*lines), RATES)
+    assert [(one.umsatz, one.skonto, one.bu_schluessel) for one in found] == [(28_028, 572, "2"), (69_971, 1_429, "3")]
+    assert changes(found) == {(ANNA, "RE-7"): -100_000}
+    back = rows(transfer(*lines, is_undone=True), RATES)
+    assert changes(back) == {(ANNA, "RE-7"): 100_000}
+    three = rows(transfer(Line("item", ANNA, "RE-8", 100), Line("skonto", ANNA, "RE-8", -1)), RATES)
+    assert [(one.umsatz, one.skonto, one.bu_schluessel) for one in three] == [(33, 1, "40"), (33, 0, ""), (33, 0, "")]
+
+
+def test_a_payment_too_small_to_be_divided_waits() -> None:
+    few = transfer(Line("item", ANNA, "RE-8", 4), Line("skonto", ANNA, "RE-8", -2))
+    assert untaxed_documents(few, RATES) == [(ANNA, "RE-8")]
+
+
+@given(st.integers(-(10**12), 10**12), st.lists(st.integers(1, 10**9), min_size=1, max_size=5))
+def test_an_amount_is_divided_to_the_cent(cents: int, weights: list[int]) -> None:
+    parts = allocate(cents, weights)
+    assert sum(parts) == cents
+    for part, weight in zip(parts, weights, strict=True):
+        assert abs(part * sum(weights) - cents * weight) < sum(weights)
 
 
 def test_of_two_lines_of_a_document_one_has_the_discount() -> None:
