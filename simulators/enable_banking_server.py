@@ -53,7 +53,7 @@ def server_for(bank: Answering) -> ThreadingHTTPServer:
             if how == "half":
                 self.close_connection = True
 
-        do_GET = do_POST = do_DELETE = _any
+        do_GET = do_POST = do_PUT = do_DELETE = _any
 
         def log_message(self, *args: object) -> None:
             pass

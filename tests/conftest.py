@@ -23,6 +23,8 @@ from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.banking.connect import steps
 from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.dashboard import books
+from kontobahn.datev import postings as datev_postings
+from kontobahn.datev import sessions as datev_sessions
 from kontobahn.db import postgres as postgres_engine
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.mobility.invoices import documents
@@ -47,6 +49,7 @@ LONGEST = ("tests/test_fuzz.py", "tests/browser/", "tests/journeys/test_torture.
 WAITS = (
     (webhooks, "ANSWER_SECONDS"), (refresh, "ANSWER_SECONDS"), (steps, "ANSWER_SECONDS"), (documents, "WAIT_SECONDS"),
     (sandbox_webhooks, "MAX_PAGE_WAIT_SECONDS"), (ledger_connections, "CLIENTS_SECONDS"), (books, "BOOKS_SECONDS"),
+    (datev_sessions, "PATIENCE_SECONDS"), (datev_postings, "WAIT_SECONDS"),
     (system, "READY_SECONDS"), (postgres_engine, "ANSWER_SECONDS"), (identity_provider, "SECONDS"),
 )  # fmt: skip
 

@@ -62,7 +62,7 @@ from kontobahn.events import Events, event_log, resend_failed, webhook_endpoints
 from kontobahn.events.watch import Watch
 from kontobahn.jobs import JobRunner, Overdue, overdue
 from kontobahn.ledger.errors import LedgerError
-from kontobahn.ledger.provider import Ledger
+from kontobahn.ledger.provider import Ledger, LedgerProvider
 from kontobahn.ledger.routes import duo, rewe, rewe_read
 from kontobahn.metrics import Metrics
 from kontobahn.mobility import customers as mobility_customers
@@ -160,7 +160,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         Tasks(db, settings),
         DeferredWrites(db),
         rewe.Exports(),
-        Ledger({BooksProvider.name: BooksProvider(db)}),
+        set_up_ledger(settings, db, vault, clock),
         own_books(BooksProvider.name),
         set_up_banks(settings, db, vault, clock),
         Mobility({OwnTickets.name: OwnTickets()}),
@@ -279,6 +279,7 @@ class Application:
         await self.deliverer.stop()
         await self.outbound.close()
         await self.context.part(IdentityProvider).close()
+        await self.context.part(Ledger).close()
         if self._flusher:
             self._flusher.cancel()
             with suppress(asyncio.CancelledError):
@@ -429,6 +430,21 @@ def create() -> Application:
     log.configure(settings.log_level, form=settings.log_format)
     log.info("worker_started", version=__version__)
     return Application(settings)
+
+
+# --- The accounting providers of an installation
+
+
+def set_up_ledger(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Ledger:
+    providers: dict[str, LedgerProvider] = {BooksProvider.name: BooksProvider(db)}
+    if settings.datev_client_id:
+        from kontobahn.datev.adapter import DatevProvider
+        from kontobahn.datev.setup import application
+
+        rule = Rule.of_setting(settings.datev_allow, "datev_allow")
+        network = OutboundClient(rule, user_agent=f"Kontobahn/{__version__}")
+        providers[DatevProvider.name] = DatevProvider(db, vault, clock, network, application(settings))
+    return Ledger(providers)
 
 
 # --- The banking providers of an installation: which there are, how they reach the network, and which of them connect banks

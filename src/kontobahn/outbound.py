@@ -401,3 +401,11 @@ def _translate_error(error: aiohttp.ClientError) -> Exception:
     if isinstance(error, aiohttp.ClientConnectorError):
         return Unreached("connect", "The connection was refused or cannot be made.")
     return Unreached("protocol", "The connection ended before a complete answer.")
+
+
+def redact(text: str, *secrets: str) -> str:
+    """Returns the text without these, wherever they stand in it."""
+    # The longest first: one may be a part of another.
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "•••")
+    return text

@@ -16,6 +16,7 @@ from kontobahn.banking.merges import store as merges
 from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.books.adapter import books_jobs
+from kontobahn.datev import adapter as datev
 from kontobahn.jobs import Job
 from kontobahn.mail import outbox as mail_outbox
 from kontobahn.mail.smtp import find_server
@@ -37,6 +38,7 @@ _EXPIRED = (
     enable_banking_store.end_orphans,
     mail_outbox.purge,
     merges.purge,
+    datev.tidy,
 )
 
 

@@ -117,6 +117,32 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     password_reset_hours: Annotated[Count, _about("how long a link that sets a new password is valid")] = 24
     shutdown_grace_seconds: Annotated[Count, _about("how long running calls may take to finish at shutdown")] = 30
 
+    datev_client_id: Annotated[
+        str, _about("id of the application at DATEV; with it DATEV's online services can be connected (docs/datev.md)")
+    ] = ""
+    datev_client_secret: Annotated[str, _about("the secret that belongs to it")] = ""
+    datev_sandbox: Annotated[bool, _about("use DATEV's sandbox, where people may come back to http://localhost")] = (
+        False
+    )
+    datev_discovery: Annotated[
+        str, _about("address of the document that names the addresses of DATEV's sign-in; empty for those built in")
+    ] = ""
+    datev_urls: Annotated[
+        dict[str, str],
+        _about(
+            "addresses of DATEV that differ from those built in: sign_in, token, revoke, certs, issuer, clients, exchange, documents,"
+            ' for example {"clients": "https://accounting-clients.api.datev.de/platform/v2"}'
+        ),
+    ] = {}
+    datev_scopes: Annotated[str, _about("what a person is asked to grant at the sign-in")] = (
+        "openid profile datev:accounting:clients datev:accounting:exchange"
+    )
+    datev_allow: Annotated[
+        str,
+        _about(
+            "hosts of DATEV's services that may be at private addresses and without TLS, for development: host:port, separated by commas"
+        ),
+    ] = ""
     connect_provider: Annotated[
         str,
         _about(
@@ -307,7 +333,7 @@ def load(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings
     _refuse_unknown(from_env, f"There is no setting {PREFIX}{{NAME}}.")
     values.update(from_env)
     values.update({name: value for name, value in overrides.items() if value is not None})
-    for name in ("prices", "oidc_roles"):
+    for name in ("prices", "oidc_roles", "datev_urls"):
         if isinstance(values.get(name), str):
             try:
                 values[name] = msgspec.json.decode(values[name])

@@ -323,6 +323,27 @@ def _verify(token: str, keys: list[Mapping[str, Any]]) -> dict[str, Any]:
     return claims
 
 
+def verified_claims(
+    token: str, keys: list[Mapping[str, Any]], *, issuer: str, client_id: str, nonce: str, now: int
+) -> dict[str, Any]:
+    """Returns the claims of an ID token that is signed with one of these keys, for us, for this attempt and for now.
+
+    For a provider that people sign in to for something else than to get in here. Raises Rejected.
+    """
+    claims = _verify(token, keys)
+    _check_claims(claims, issuer=issuer, client_id=client_id, nonce=nonce, now=now)
+    return claims
+
+
+def _check_claims(claims: dict[str, Any], *, issuer: str, client_id: str, nonce: str, now: int) -> None:
+    if claims.get("iss") != issuer:
+        raise Rejected("the ID token is of another issuer")
+    _check_audience(claims, client_id)
+    _check_times(claims, now)
+    if not hmac.compare_digest(_text(claims, "nonce").encode(), nonce.encode()):
+        raise Rejected("the ID token is for another attempt")
+
+
 def _key_for(header: Mapping[str, Any], keys: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     algorithm, wanted = header["alg"], header.get("kid")
     fitting = [
@@ -353,12 +374,7 @@ def _is_usable(key: Mapping[str, Any]) -> bool:
 
 def _shown(ours: Configuration, claims: dict[str, Any], nonce: str, now: int) -> Shown:
     """Returns who the claims are about. Raises Rejected unless they are for us, for this attempt and for now."""
-    if claims.get("iss") != ours.issuer:
-        raise Rejected("the ID token is of another issuer")
-    _check_audience(claims, ours.client_id)
-    _check_times(claims, now)
-    if not hmac.compare_digest(_text(claims, "nonce").encode(), nonce.encode()):
-        raise Rejected("the ID token is for another attempt")
+    _check_claims(claims, issuer=ours.issuer, client_id=ours.client_id, nonce=nonce, now=now)
     subject = _text(claims, "sub")
     if not subject or len(subject) > MAX_SUBJECT or not subject.isprintable():
         raise Rejected("the ID token has no usable subject")

@@ -76,11 +76,3 @@ def read_private_key(path: Path, setting: str) -> RSAPrivateKey:
     if not isinstance(key, RSAPrivateKey):
         raise SetupError(f"The file {setting} ({path}) is not an RSA key.")
     return key
-
-
-def redact(text: str, *secrets: str) -> str:
-    """Returns the text without these, wherever they stand in it."""
-    # The longest first: one may be a part of another.
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, "•••")
-    return text

@@ -32,6 +32,7 @@ from kontobahn.json_text import encode
 from kontobahn.ledger.kontierung import Hint, KontierungError
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
 from kontobahn.ledger.provider import ConnectionRef
+from kontobahn.ledger.zahlungsbedingungen import as_answer
 from kontobahn.sentences import said
 
 REPORT_EVERY = 5_000
@@ -626,7 +627,7 @@ def _write_persons(tx: Tx, client: Client, some: list[PersonRow | _Label]) -> No
 
 def _write_terms(tx: Tx, client: Client, some: list[extf.Zahlungsbedingung]) -> None:
     for bedingung in some:
-        payment_terms.save(tx, client, payment_terms.as_answer(bedingung), encode(bedingung).decode())
+        payment_terms.save(tx, client, as_answer(bedingung), encode(bedingung).decode())
 
 
 _MAKERS: dict[int, Callable[[Client, ExtfFile, Any], Any]] = {

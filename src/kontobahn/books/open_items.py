@@ -11,14 +11,14 @@ import msgspec
 
 from kontobahn import money
 from kontobahn.books import read_models
-from kontobahn.books.satz import CREDIT, MIXED, NOT_NAMED, tax_for_item
+from kontobahn.books.satz import MIXED, tax_for_item
 from kontobahn.books.store import LAST_BOOKING, UNDONE, Client, edition_of, kontonummer, labels
 from kontobahn.clock import berlin_date
 from kontobahn.db import IS_ONE_OF_A_CHUNK, Tx, chunked
 from kontobahn.errors import BadRequest
 from kontobahn.formats import extf
 from kontobahn.ledger import opos
-from kontobahn.ledger.faelligkeiten import FaelligesKonto, Faelligkeiten, FirstInvoice, age_classes, with_due_date
+from kontobahn.ledger.faelligkeiten import Faelligkeiten, FirstInvoice, as_invoice, by_due_date
 from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, is_debitor, is_personenkonto
 from kontobahn.ledger.opos import Belegbewegung, Item, OpenKonto, Opos, OposKonto, OposSelection, Rest
 from kontobahn.ledger.steuer import STEUERFREI, UMSATZSTEUER, VORSTEUER
@@ -186,32 +186,7 @@ def faelligkeiten(tx: Tx, client: Client, selection: OposSelection) -> Faelligke
         tx, client, {konto.kontonummer: [item.beleg for item in konto.posten] for konto in konten}
     )
     of_partners = _terms_of_partners(tx, client, numbers)
-    found = [
-        _with_due_dates(konto, selection.stichtag, invoices, of_partners.get(konto.kontonummer)) for konto in konten
-    ]
-    return Faelligkeiten(
-        stichtag=answer.stichtag,
-        konten=found,
-        debitoren=age_classes(posten for konto in found if konto.isDebitor for posten in konto.posten),
-        kreditoren=age_classes(posten for konto in found if not konto.isDebitor for posten in konto.posten),
-    )
-
-
-def _with_due_dates(
-    konto: OposKonto, stichtag: date, invoices: dict[tuple[str, str], FirstInvoice], terms: Zahlungsbedingung | None
-) -> FaelligesKonto:
-    posten = [
-        with_due_date(item, stichtag, invoices.get((konto.kontonummer, item.beleg)), terms, is_debitor=konto.isDebitor)
-        for item in konto.posten
-    ]
-    return FaelligesKonto(
-        kontonummer=konto.kontonummer,
-        bezeichnung=konto.bezeichnung,
-        isDebitor=konto.isDebitor,
-        totalSaldo=konto.totalSaldo,
-        altersklassen=age_classes(posten),
-        posten=posten,
-    )
+    return by_due_date(konten, answer.stichtag, invoices, of_partners)
 
 
 def _first_invoices(tx: Tx, client: Client, asked: dict[str, list[str]]) -> dict[tuple[str, str], FirstInvoice]:
@@ -226,13 +201,7 @@ def _first_invoices(tx: Tx, client: Client, asked: dict[str, list[str]]) -> dict
         [(edition, *key) for key in others],
     )
     stored.update({key: rows[0][0] for key, rows in zip(others, found, strict=True) if rows})
-    return {key: _as_invoice(text) for key, text in stored.items()}
-
-
-def _as_invoice(text: str) -> FirstInvoice:
-    day, _, due = text.removeprefix(CREDIT).partition(" ")
-    named = None if due == NOT_NAMED else date.fromisoformat(due)
-    return FirstInvoice(date.fromisoformat(day), named, text.startswith(CREDIT))
+    return {key: as_invoice(text) for key, text in stored.items()}
 
 
 def _terms_of_partners(tx: Tx, client: Client, konten: list[str]) -> dict[str, Zahlungsbedingung]:

@@ -12,7 +12,6 @@ from typing import Any
 from kontobahn.books import claims, read_models
 from kontobahn.books.batches import Batch
 from kontobahn.books.cash_days import ADD_DAY, ADD_ROW, cash_book_of_account
-from kontobahn.books.openings import may_be_paired
 from kontobahn.books.read_models import Block
 from kontobahn.books.satz import (
     CLOSING_PERIOD,
@@ -20,7 +19,6 @@ from kontobahn.books.satz import (
     EB_TEXT,
     Satz,
     Splitter,
-    earlier_invoice,
     first_invoice,
     is_opening_balance,
     legs_of,
@@ -32,6 +30,8 @@ from kontobahn.books.satz import (
 from kontobahn.books.store import Client
 from kontobahn.db import Statements, Tx
 from kontobahn.ledger.buchungen import EUR
+from kontobahn.ledger.eroeffnungen import may_be_paired
+from kontobahn.ledger.faelligkeiten import earlier_invoice
 from kontobahn.ledger.kontierung import Hint, KontierungError, is_discount
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 from kontobahn.sentences import said

@@ -12,10 +12,10 @@ from kontobahn.books.store import Client
 from kontobahn.db import Statements, Tx
 from kontobahn.formats.extf import decode_weitere
 from kontobahn.ledger import kontierung
-from kontobahn.ledger.faelligkeiten import day_of_column
+from kontobahn.ledger.faelligkeiten import NOT_NAMED, day_of_column, invoice_text
 from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE, Kontenrahmen
 from kontobahn.ledger.kontierung import Leg, Split, full
-from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, is_debitor, is_personenkonto
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, is_personenkonto
 from kontobahn.ledger.steuer import era_of, without_reversal
 
 EB_PERIOD = 0
@@ -24,9 +24,8 @@ EB_BELEG, EB_TEXT = "0", "Saldovortrag"
 _CARRY_OVER_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
 
 
-# The column of the due date as it is in `weitere`; an invoice that names none, which comes after those that do; and the mark of a
-# credit note, which comes after every invoice.
-FAELLIGKEIT, NOT_NAMED, CREDIT = '"117":', "~", "~"
+# The column of the due date as it is in `weitere`.
+FAELLIGKEIT = '"117":'
 
 
 class Satz(NamedTuple):
@@ -112,26 +111,9 @@ def reversal_of(satz: Satz) -> Satz:
 def first_invoice(
     rahmen: Kontenrahmen, konto: str, other: str, *, soll: bool, belegdatum: str, reversal: bool, weitere: str
 ) -> str:
-    """Returns the day of an invoice and its due date, as `books_items.rechnung` has them; "" if the leg of `konto` is none.
-
-    An invoice is what a person account owes, or is owed: on the side of its kind, not against money, and no Generalumkehr. A credit
-    note counts if it names a due date, but only where there is no invoice.
-    """
-    if reversal or (not is_personenkonto(other) and is_money(rahmen, other)):
-        return ""
+    """Returns the day of an invoice and its due date, as `books_items.rechnung` has them; "" if the leg of `konto` is none."""
     due = _due_of(weitere) if FAELLIGKEIT in weitere else NOT_NAMED
-    if soll == is_debitor(konto):
-        return f"{belegdatum} {due}"
-    return "" if due == NOT_NAMED else f"{CREDIT}{belegdatum} {due}"
-
-
-def earlier_invoice(first: str, second: str) -> str:
-    """Returns the first invoice of a document that has both."""
-    return min(first, second) if first and second else first or second
-
-
-def is_money(rahmen: Kontenrahmen, konto: str) -> bool:
-    return rahmen.geld[0] <= konto[:4] <= rahmen.geld[1]
+    return invoice_text(rahmen, konto, other, soll=soll, belegdatum=belegdatum, reversal=reversal, due=due)
 
 
 @lru_cache(maxsize=4096)

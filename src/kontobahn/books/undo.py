@@ -20,7 +20,6 @@ from kontobahn.books.satz import (
     EB_PERIOD,
     EB_TEXT,
     Satz,
-    earlier_invoice,
     first_invoice,
     legs_of,
     merge_taxes,
@@ -31,6 +30,7 @@ from kontobahn.books.slices import SlicedPoster, Slices
 from kontobahn.books.store import Client, FiscalYear, edition_of, lock_years, years
 from kontobahn.db import Database, Statements, Tx, chunked
 from kontobahn.errors import Conflict
+from kontobahn.ledger.faelligkeiten import earlier_invoice
 from kontobahn.ledger.kontierung import is_discount
 from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.sentences import said

@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 from kontobahn.books import batches, cash_days, receipts
 from kontobahn.books.cash_book import CHAIN_START, chain, decode_record
-from kontobahn.books.openings import AccountYear, OpeningLeg, may_be_paired, twins_of_account
 from kontobahn.books.read_models import TABLES, present_split, stored_konto, susa_text
 from kontobahn.books.satz import (
     EB_PERIOD,
     EB_TEXT,
     Satz,
-    earlier_invoice,
     first_invoice,
     legs_of,
     merge_taxes,
@@ -27,6 +25,8 @@ from kontobahn.books.satz import (
 from kontobahn.books.store import LAST_BOOKING, UNDONE, Client, client_of_mandant, edition_of
 from kontobahn.books.store import years as years_of
 from kontobahn.db import Tx, chunked
+from kontobahn.ledger.eroeffnungen import AccountYear, OpeningLeg, may_be_paired, twins_of_account
+from kontobahn.ledger.faelligkeiten import earlier_invoice
 from kontobahn.ledger.kontenrahmen import Kontenrahmen
 from kontobahn.ledger.kontierung import Leg
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, is_personenkonto

@@ -219,7 +219,9 @@ class BooksAccess:
             return provider_refused(error)
         refused = error.area or area
         needed = self._books.needed_subscription(refused)
-        return endpoint_not_authorized(refused) if needed in active else export_service_missing(needed, active)
+        if needed in active:
+            return endpoint_not_authorized(refused, error)
+        return export_service_missing(needed, active, error)
 
 
 async def open_books(

@@ -21,6 +21,7 @@ AREAS: tuple[Area, ...] = get_args(Area)
 ENDED = {"expired": "expired", "revoked": "revoked", "error": "broken"}
 # Too slow, too early, too many: client errors by their status, but retrying helps.
 _TRANSIENT = (408, 425, 429)
+RETRY_AFTER_SECONDS = 30
 
 
 LedgerCode = Literal["ledger_connection_invalid", "ledger_export_service_missing", "ledger_endpoint_not_authorized"]
@@ -53,46 +54,54 @@ class ProviderError(Exception):
         *,
         type: str | None = None,
         area: Area | None = None,
+        help_url: str = "",
+        retry_after_seconds: int = RETRY_AFTER_SECONDS,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.type = type
         self.message = message
         self.area = area
+        # The provider's page about this refusal.
+        self.help_url = help_url
+        self.retry_after_seconds = retry_after_seconds
 
 
 def translate_error(error: ProviderError, reconnect_url: str) -> Refusal | Unavailable:
     """Returns the contract's error, as far as it follows from the provider's alone."""
     if error.status == 401:
-        return connection_invalid(reconnect_url, ENDED.get(error.type or "", "expired or revoked"))
+        return connection_invalid(reconnect_url, ENDED.get(error.type or "", "expired or revoked"), error)
     if error.status == 403:
         return provider_refused(error)
     return provider_rejected(error) if _is_rejection(error) else provider_unavailable(error)
 
 
 # Choice 12: 409 for a connection that has to be renewed, 403 for the other two; 401 stays for the API key.
-def connection_invalid(reconnect_url: str, reason: str) -> Conflict:
+def connection_invalid(reconnect_url: str, reason: str, error: ProviderError | None = None) -> Conflict:
     return Conflict(
         said("The connection to the accounting provider is {reason}. Renew it in the dashboard.", reason=reason),
         code="ledger_connection_invalid",
         reconnectUrl=reconnect_url,
+        **_help(error),
     ).retryable()
 
 
-def export_service_missing(needed: str, active: list[str]) -> Forbidden:
+def export_service_missing(needed: str, active: list[str], error: ProviderError | None = None) -> Forbidden:
     return Forbidden(
         said("The client has not booked the service this call needs: {needed}.", needed=needed),
         code="ledger_export_service_missing",
         message="Book the service at the provider, or choose another client with clientId.",
         activeSubscriptions=active,
+        **_help(error),
     ).retryable()
 
 
-def endpoint_not_authorized(area: Area) -> Forbidden:
+def endpoint_not_authorized(area: Area, error: ProviderError | None = None) -> Forbidden:
     return Forbidden(
         said("The signed-in user lacks the provider's right for “{area}”.", area=area),
         code="ledger_endpoint_not_authorized",
         message="Reconnecting does not help: the adviser or the client's owner must grant the right at the provider.",
+        **_help(error),
     ).retryable()
 
 
@@ -123,10 +132,15 @@ def provider_unavailable(error: ProviderError) -> Unavailable:
     """Returns the error for a provider that is down, slow or answers nonsense."""
     return Unavailable(
         "The accounting provider cannot be reached at the moment. Nothing was charged.",
-        retry_after_seconds=30,
+        retry_after_seconds=error.retry_after_seconds,
         operator=_for_operator(error),
         details=_details(error),
     )
+
+
+def _help(error: ProviderError | None) -> dict[str, Any]:
+    """Returns the provider's words for an error that says enough without them, if it says where to read more."""
+    return {"details": _details(error)} if error is not None and error.help_url else {}
 
 
 def _for_operator(error: ProviderError) -> str:
@@ -134,4 +148,5 @@ def _for_operator(error: ProviderError) -> str:
 
 
 def _details(error: ProviderError) -> dict[str, Any]:
-    return {"httpStatus": error.status, "type": error.type, "message": error.message}
+    found: dict[str, Any] = {"httpStatus": error.status, "type": error.type, "message": error.message}
+    return found | ({"helpUrl": error.help_url} if error.help_url else {})

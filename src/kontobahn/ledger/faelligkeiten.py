@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import MAXYEAR, date
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal, NamedTuple
 
 from kontobahn.api.wire import Answer
 from kontobahn.days import days_later
-from kontobahn.ledger.opos import Posten
+from kontobahn.ledger.kontenrahmen import Kontenrahmen
+from kontobahn.ledger.konto import is_debitor, is_personenkonto
+from kontobahn.ledger.opos import OposKonto, Posten
 from kontobahn.ledger.wire import Zahlungsbedingung
 
 Faelligkeitsquelle = Literal["zeile", "zahlungsbedingung", "belegdatum"]
@@ -80,6 +82,76 @@ class FirstInvoice(NamedTuple):
     day: date
     due: date | None
     is_credit: bool = False
+
+
+# An invoice that names no due date, which comes after those that do; and the mark of a credit note, which comes after every invoice.
+NOT_NAMED, CREDIT = "~", "~"
+
+
+def invoice_text(
+    rahmen: Kontenrahmen, konto: str, other: str, *, soll: bool, belegdatum: str, reversal: bool, due: str
+) -> str:
+    """Returns the day of an invoice and its due date as a text of which the smallest is the first; "" if the leg of `konto` is none.
+
+    An invoice is what a person account owes, or is owed: on the side of its kind, not against money, and no Generalumkehr. A credit
+    note counts if it names a due date, but only where there is no invoice.
+    """
+    if reversal or (not is_personenkonto(other) and is_money(rahmen, other)):
+        return ""
+    if soll == is_debitor(konto):
+        return f"{belegdatum} {due}"
+    return "" if due == NOT_NAMED else f"{CREDIT}{belegdatum} {due}"
+
+
+def earlier_invoice(first: str, second: str) -> str:
+    """Returns the first invoice of a document that has both."""
+    return min(first, second) if first and second else first or second
+
+
+def as_invoice(text: str) -> FirstInvoice:
+    day, _, due = text.removeprefix(CREDIT).partition(" ")
+    named = None if due == NOT_NAMED else date.fromisoformat(due)
+    return FirstInvoice(date.fromisoformat(day), named, text.startswith(CREDIT))
+
+
+def is_money(rahmen: Kontenrahmen, konto: str) -> bool:
+    return rahmen.geld[0] <= konto[:4] <= rahmen.geld[1]
+
+
+def by_due_date(
+    konten: list[OposKonto],
+    stichtag: date,
+    invoices: Mapping[tuple[str, str], FirstInvoice],
+    terms: Mapping[str, Zahlungsbedingung],
+) -> Faelligkeiten:
+    """Returns open items with their due dates; `invoices` by person account and document, `terms` by person account."""
+    found = [_with_due_dates(konto, stichtag, invoices, terms.get(konto.kontonummer)) for konto in konten]
+    return Faelligkeiten(
+        stichtag=stichtag,
+        konten=found,
+        debitoren=age_classes(posten for konto in found if konto.isDebitor for posten in konto.posten),
+        kreditoren=age_classes(posten for konto in found if not konto.isDebitor for posten in konto.posten),
+    )
+
+
+def _with_due_dates(
+    konto: OposKonto,
+    stichtag: date,
+    invoices: Mapping[tuple[str, str], FirstInvoice],
+    terms: Zahlungsbedingung | None,
+) -> FaelligesKonto:
+    posten = [
+        with_due_date(item, stichtag, invoices.get((konto.kontonummer, item.beleg)), terms, is_debitor=konto.isDebitor)
+        for item in konto.posten
+    ]
+    return FaelligesKonto(
+        kontonummer=konto.kontonummer,
+        bezeichnung=konto.bezeichnung,
+        isDebitor=konto.isDebitor,
+        totalSaldo=konto.totalSaldo,
+        altersklassen=age_classes(posten),
+        posten=posten,
+    )
 
 
 def with_due_date(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
-from typing import BinaryIO, NamedTuple, Protocol, TypeVar
+from typing import BinaryIO, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from kontobahn.api.tasks import Work
 from kontobahn.db import Tx
@@ -183,7 +183,91 @@ class LedgerProvider(Protocol):
         """Opens this client, or the connection's default one. Raises BadRequest if there is no such client."""
 
 
+# --- Providers that a person signs in to
+
+
+class SignIn(NamedTuple):
+    """A person's sign-in at a provider, which lives from then on; a refresh of its tokens prolongs nothing."""
+
+    person: str
+    signed_in_at: int
+    expires_at: int
+
+
+class BookedClient(NamedTuple):
+    """A client that a sign-in can see, and the services that it has booked."""
+
+    client_id: str
+    name: str
+    services: list[str]
+    is_default: bool
+
+
+class SentRequest(NamedTuple):
+    """A request to the provider, as its support asks for it: without tokens, codes and secrets."""
+
+    id: str
+    sent_at: int
+    method: str
+    url: str
+    headers: str
+    # None if there was no answer.
+    status: int | None
+    transaction_id: str
+    request_id: str
+    body: str
+
+
+@runtime_checkable
+class OnlineProvider(Protocol):
+    """A provider whose connections begin with a person's sign-in in the browser, and end with it."""
+
+    name: str
+    # As people call it; and where they see and revoke what they granted.
+    title: str
+    grants_url: str
+    # The service without which nothing can be read.
+    needed_service: str
+
+    async def begin_sign_in(self, connection: ConnectionRef, session_id: str) -> str:
+        """Returns the address to lead the browser to. Raises SetupError if nobody could come back from it."""
+
+    async def finish_sign_in(self, organization_id: str, session_id: str, query: dict[str, str]) -> ConnectionRef:
+        """Takes what the browser came back with, once. Raises Refusal or Unavailable if it leads to nothing."""
+
+    async def sign_in_of(self, connection: ConnectionRef) -> SignIn | None: ...
+
+    async def booked_clients(self, connection: ConnectionRef) -> list[BookedClient]: ...
+
+    async def look_again(self, connection: ConnectionRef) -> bool:
+        """Asks for the clients and their services again. Returns whether the default one can be read."""
+
+    async def choose(self, connection: ConnectionRef, client_id: str) -> None:
+        """Makes this client the default one. Raises NotFound if the sign-in does not see it."""
+
+    async def disconnect(self, connection: ConnectionRef) -> None:
+        """Revokes the tokens at the provider, then forgets them. Raises ProviderError, and forgets nothing, if it cannot."""
+
+    async def sent_requests(self, connection: ConnectionRef, before: str | None, limit: int) -> list[SentRequest]:
+        """Returns the requests of this connection, the latest first."""
+
+    async def close(self) -> None: ...
+
+
 class Ledger(NamedTuple):
     """The ledger area's part of the application: its providers by name."""
 
     providers: dict[str, LedgerProvider]
+
+    def online(self, name: str) -> OnlineProvider | None:
+        """The provider of this name, if people sign in to it."""
+        found = self.providers.get(name)
+        return found if isinstance(found, OnlineProvider) else None
+
+    @property
+    def all_online(self) -> list[OnlineProvider]:
+        return [found for name in self.providers if (found := self.online(name)) is not None]
+
+    async def close(self) -> None:
+        for provider in self.all_online:
+            await provider.close()

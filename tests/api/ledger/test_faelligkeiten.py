@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.books import open_items, payment_terms
+from kontobahn.books import open_items
 from kontobahn.db.database import CHUNK
 from kontobahn.formats import extf
 from kontobahn.ledger.faelligkeiten import day_of_column, due
+from kontobahn.ledger.zahlungsbedingungen import as_answer, as_row
 from tests.harness import Service
 from tests.journeys.test_books_command_line import satz
 from tests.ledger_builder import Books, refusal
@@ -161,7 +162,7 @@ def test_the_items_are_those_of_the_open_items(books: Books) -> None:
     ],
 )
 def test_terms_by_period(belegdatum: str, day: str) -> None:
-    found = due(date.fromisoformat(belegdatum), None, payment_terms.as_answer(BY_PERIOD))
+    found = due(date.fromisoformat(belegdatum), None, as_answer(BY_PERIOD))
     assert found == (date.fromisoformat(day), "zahlungsbedingung")
 
 
@@ -182,9 +183,9 @@ def test_terms_by_period_are_written_as_they_were_read(zeitraeume: list[extf.Zei
         for item in zeitraeume
     ]
     terms = BY_PERIOD._replace(zeitraeume=tuple(plain))
-    assert payment_terms.as_row(payment_terms.as_answer(terms)) == terms
+    assert as_row(as_answer(terms)) == terms
     for item in plain:
-        one = payment_terms.as_answer(BY_PERIOD._replace(zeitraeume=(item._replace(rechnung_bis=31),)))
+        one = as_answer(BY_PERIOD._replace(zeitraeume=(item._replace(rechnung_bis=31),)))
         months = date(2026, 1, 15).month - 1 + item.faellig_monat
         day = due(date(2026, 1, 15), None, one).day
         assert (day.month - 1, day.day) == (

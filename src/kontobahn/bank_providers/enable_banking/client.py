@@ -13,11 +13,11 @@ import msgspec
 from kontobahn.bank_providers.enable_banking import wire
 from kontobahn.bank_providers.enable_banking.rules import RATE_LIMIT, code_of, failure, listed_bank, read_page
 from kontobahn.bank_providers.enable_banking.wire import Bank, Refusal
-from kontobahn.bank_providers.http import Network, NotSent, not_reached, redact, retry_after
+from kontobahn.bank_providers.http import Network, NotSent, not_reached, retry_after
 from kontobahn.banking.provider import ListedBank, ProviderDown
 from kontobahn.clock import HOUR, MINUTE, SECOND, Clock
 from kontobahn.json_text import decode_foreign
-from kontobahn.outbound import Refused, Reply, Unreached
+from kontobahn.outbound import Refused, Reply, Unreached, redact
 from kontobahn.sentences import said
 from kontobahn.threads import Pool
 

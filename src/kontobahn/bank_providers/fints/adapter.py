@@ -18,7 +18,7 @@ from kontobahn import log
 from kontobahn.bank_providers.fints import rules, store
 from kontobahn.bank_providers.fints.rules import failure, snapshot_of
 from kontobahn.bank_providers.fints.wire import Challenge, Documents, FintsBank, Login, Method, Work, since_when
-from kontobahn.bank_providers.http import Network, redact
+from kontobahn.bank_providers.http import Network
 from kontobahn.banking.interaction import Given, Interaction, Step
 from kontobahn.banking.provider import (
     LOCKED,
@@ -44,7 +44,7 @@ from kontobahn.banking.provider import (
 from kontobahn.clock import MINUTE, Clock, berlin_date
 from kontobahn.db import Database, leases
 from kontobahn.errors import Unavailable
-from kontobahn.outbound import Refused, Unreached
+from kontobahn.outbound import Refused, Unreached, redact
 from kontobahn.sentences import said, without_stop
 from kontobahn.threads import Pool
 from kontobahn.vault import Vault

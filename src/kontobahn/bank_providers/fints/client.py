@@ -34,7 +34,7 @@ from fints.segments.statement import HKCAZ1, HKKAZ5, HKKAZ6, HKKAZ7
 
 from kontobahn.bank_providers.fints.rules import concerns_one_order, is_failure
 from kontobahn.bank_providers.fints.wire import Challenge, Documents, Method, SeenAccount, Stage, Work
-from kontobahn.bank_providers.http import redact
+from kontobahn.outbound import redact
 
 __all__ = ["BankError", "FinTSConnectionError", "NeedTANResponse", "StrictClient"]
 PRODUCT_VERSION = "1.0"

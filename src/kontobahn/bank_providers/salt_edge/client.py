@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from kontobahn import log
-from kontobahn.bank_providers.http import Network, NotSent, not_reached, path_part, redact, retry_after
+from kontobahn.bank_providers.http import Network, NotSent, not_reached, path_part, retry_after
 from kontobahn.bank_providers.salt_edge.rules import (
     MEANINGS,
     ORDER_FIELD,
@@ -28,7 +28,7 @@ from kontobahn.bank_providers.salt_edge.wire import One, Page, Payment, Provider
 from kontobahn.banking.provider import ListedBank, PaymentOrder, ProviderDown, ProviderRefused
 from kontobahn.clock import HOUR, MINUTE, SECOND, Clock
 from kontobahn.json_text import decode_foreign, encode
-from kontobahn.outbound import Refused, Unreached
+from kontobahn.outbound import Refused, Unreached, redact
 from kontobahn.sentences import said
 
 if TYPE_CHECKING:

@@ -1,0 +1,451 @@
+"""The books of one client at DATEV, open: the port's questions, asked online or answered from the postings that are kept."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from datetime import UTC, date, datetime
+from typing import BinaryIO, NamedTuple, cast
+
+import msgspec
+
+from kontobahn import money
+from kontobahn.api.tasks import Work
+from kontobahn.clock import Clock, berlin_date
+from kontobahn.datev import postings
+from kontobahn.datev.clients import EXPORT, Clients, FiscalYear, KeptClient
+from kontobahn.datev.master_data import SumsAndBalances, TermOfPayment, payment_terms, susa_line
+from kontobahn.datev.open_items import OpenItems, range_of, years_up_to
+from kontobahn.datev.postings import JobKey, Posting, Postings, accounts, year_id
+from kontobahn.datev.services import Services, part
+from kontobahn.db import Database, Tx
+from kontobahn.errors import BadRequest, NotFound
+from kontobahn.ledger import buchungen, kassenbuch, wire
+from kontobahn.ledger.buchungen import AccountBooking, DocumentBookings, GebuchteBuchungen, NeueBuchung
+from kontobahn.ledger.errors import Area, ProviderError
+from kontobahn.ledger.faelligkeiten import Faelligkeiten, by_due_date, is_money
+from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
+from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
+from kontobahn.ledger.konto import functional, is_personenkonto, readings
+from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
+from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection
+from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, Personenkonto, PersonenkontoAntwort
+from kontobahn.ledger.provider import Author, ConnectionRef, Effect, OpenAmounts
+from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
+from kontobahn.sentences import said
+from kontobahn.threads import Pool
+
+RECHNUNGSDATEN, BELEGBILDER, BUCHUNGSDATEN = "Rechnungsdatenservice 1.0", "Belegbilderservice", "Buchungsdatenservice"
+_NEEDED: dict[Area, str] = {"personenkonten": BUCHUNGSDATEN, "kassenbuch": RECHNUNGSDATEN, "belege": BELEGBILDER}
+
+
+def not_offered(what: str) -> ProviderError:
+    """Returns the refusal of something that this connection cannot do, now or later."""
+    return ProviderError(
+        405, f"Over a DATEV connection {what}. Use the books of Kontobahn, or a file.", type="not_supported"
+    )
+
+
+class Numbered(NamedTuple):
+    jahr: str
+    number: int
+    posting: Posting
+
+
+class DatevBooks:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        services: Services,
+        clients: Clients,
+        kept: Postings,
+        pool: Pool,
+        connection: ConnectionRef,
+        client: KeptClient,
+    ) -> None:
+        self._db, self._clock, self._services, self._clients = db, clock, services, clients
+        self._postings, self._pool = kept, pool
+        self._connection, self._client = connection, client
+        self.client_id = client.client_id
+
+    # --- Fiscal years and master data
+
+    async def _years(self) -> list[FiscalYear]:
+        return await self._clients.fiscal_years(self._connection, self._client, self._clock.now())
+
+    async def _year(self, jahr: date) -> FiscalYear:
+        known = await self._years()
+        for year in known:
+            if year.yearBegin == jahr:
+                return year
+        starts = ", ".join(year.yearBegin.isoformat() for year in known) or "none"
+        raise NotFound(
+            said("The client has no fiscal year that starts on {day}. Known: {starts}.", day=jahr, starts=starts)
+        )
+
+    async def geschaeftsjahre(self) -> list[wire.Geschaeftsjahr]:
+        return [year.as_answer for year in await self._years()]
+
+    async def konten(self, jahr: date, from_id: str | None, limit: int | None) -> list[wire.Kontozeile]:
+        year = await self._year(jahr)
+        start = jahr.isoformat()
+        found = dict(await accounts(self._services, self._connection, self.client_id, start))
+        # Accounts that were booked, whether or not they have a label.
+        booked = await accounts(self._services, self._connection, self.client_id, start, only_booked=True)
+        for konto, text in booked:
+            found.setdefault(konto, text)
+        last = from_id or ""
+        if last and len(last) not in (8, 9):
+            last = _readings(last, year, "from_id")[-1]
+        after = [item for item in sorted(found, key=_in_order) if _in_order(item) > _in_order(last)]
+        return [wire.Kontozeile(found[konto], konto) for konto in after[: limit or len(after)]]
+
+    async def susa(self, jahr: date, kontonummer: str | None) -> list[wire.SusaZeile]:
+        year = await self._year(jahr)
+        wanted = None if kontonummer is None else _readings(kontonummer, year)
+        path = f"{self._path(jahr)}/sums-and-balances"
+        rows = await self._services.lines(self._connection, "exchange", path, SumsAndBalances)
+        lines = {line.kontonummer: line for line in map(susa_line, rows)}
+        if wanted is not None:
+            return [lines[konto] for konto in wanted if konto in lines][:1]
+        return [lines[konto] for konto in sorted(lines, key=_in_order)]
+
+    async def zahlungsbedingungen(self, jahr: date) -> list[wire.Zahlungsbedingung]:
+        await self._year(jahr)
+        path = f"{self._path(jahr)}/terms-of-payment"
+        rows = await self._services.lines(self._connection, "exchange", path, TermOfPayment)
+        return [payment_terms(row) for row in sorted(rows, key=lambda row: row.id)]
+
+    def _path(self, jahr: date) -> str:
+        return f"clients/{part(self.client_id)}/fiscal-years/{year_id(jahr.isoformat())}"
+
+    # --- Postings
+
+    def _key(self, jahr: date) -> JobKey:
+        return JobKey(self._connection.organization_id, self._connection.id, self.client_id, jahr.isoformat())
+
+    async def _until(self, stichtag: date) -> tuple[list[JobKey], FiscalYear]:
+        """Returns the years up to a day, once their postings are there, and the last of them."""
+        years = await self._years()
+        counted = years_up_to([year.yearBegin for year in years], stichtag)
+        last = next((year for year in reversed(years) if year.yearBegin in counted), None)
+        if last is None:
+            raise NotFound(said("The client has no fiscal year before {day}.", day=stichtag))
+        await self._postings.ready(self._connection, self.client_id, counted)
+        return [self._key(start) for start in counted], last
+
+    async def buchungen(
+        self, jahr: date, from_id: str | None, limit: int | None, periode: int | None = None
+    ) -> list[buchungen.Buchung]:
+        year = await self._year(jahr)
+        await self._postings.ready(self._connection, self.client_id, [year.yearBegin])
+        return await self._db.read(_buchungen, self._key(jahr), int(from_id or 0), limit, periode)
+
+    async def offene_posten(self, selection: OposSelection) -> Opos:
+        found, names = await self._open_items(selection)
+        return await self._pool.run(found.answer, names)
+
+    async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
+        found, names = await self._open_items(selection)
+        answer = await self._pool.run(found.answer, names)
+        konten = msgspec.json.decode(bytes(cast(msgspec.Raw, answer.konten)), type=list[OposKonto])
+        # DATEV does not tell online which terms a partner has.
+        return by_due_date(konten, selection.stichtag, found.invoices(), {})
+
+    async def _open_items(self, selection: OposSelection) -> tuple[OpenItems, dict[str, str]]:
+        keys, year = await self._until(selection.stichtag)
+        konto = None
+        if selection.kontonummer is not None:
+            konto = _readings(selection.kontonummer, year)[-1]
+            if not is_personenkonto(konto):
+                raise BadRequest("The query parameter `kontonummer` must be a person account.", field="kontonummer")
+        found = OpenItems(selection, range_of(selection.side, konto), _rahmen(year))
+        names: dict[str, str] = {}
+        for key in keys:
+            names |= await self._db.read(_gather, key, found)
+        return found, names
+
+    async def offene_betraege(self, konten: Collection[str]) -> Effect[OpenAmounts]:
+        today = berlin_date(self._clock.now())
+        found, _ = await self._open_items(OposSelection(today, "all", "reconcile", None))
+        answer = await self._pool.run(found.answer, {})
+        listed = msgspec.json.decode(bytes(cast(msgspec.Raw, answer.konten)), type=list[OposKonto])
+        amounts = {
+            (konto.kontonummer, item.beleg): money.to_minor(item.saldo)
+            for konto in listed
+            if konto.kontonummer in konten
+            for item in konto.posten
+        }
+        return lambda tx: amounts
+
+    async def belegbewegungen(self, seit: date, limit: int) -> list[Belegbewegung]:
+        today = berlin_date(self._clock.now())
+        keys, year = await self._until(today)
+        return await self._db.read(_movements, keys, seit.isoformat(), limit, _rahmen(year))
+
+    async def bookings_of_document(self, konto: str, beleg: str, after: str, limit: int) -> DocumentBookings:
+        keys, _ = await self._until(berlin_date(self._clock.now()))
+        return await self._db.read(_of_document, keys, konto, beleg, after, limit)
+
+    # --- Partners, by the labels of their accounts
+
+    async def geschaeftspartner(self) -> list[Geschaeftspartner]:
+        laenge, labels = await self._persons()
+        return [Geschaeftspartner(konto, functional(konto, laenge), name, ()) for konto, name in sorted(labels.items())]
+
+    async def partners(self, search: str, after: str, limit: int) -> list[Partner]:
+        laenge, labels = await self._persons()
+        words = search.casefold().split()
+        found = [
+            Partner(konto, name, "")
+            for konto, name in sorted(labels.items())
+            if konto > after and all(word in f"{functional(konto, laenge)} {name.casefold()}" for word in words)
+        ]
+        return found[:limit]
+
+    async def partner(self, konto: str) -> Partner | None:
+        _, labels = await self._persons()
+        return Partner(konto, labels[konto], "") if konto in labels else None
+
+    async def _persons(self) -> tuple[int, dict[str, str]]:
+        years = await self._years()
+        found: dict[str, str] = {}
+        for year in years[-2:]:
+            rows = await accounts(self._services, self._connection, self.client_id, year.yearBegin.isoformat())
+            found |= {konto: text for konto, text in rows if is_personenkonto(konto)}
+        return years[-1].accountLength if years else 4, found
+
+    # --- Services and rights
+
+    async def active_subscriptions(self) -> list[str]:
+        return self._client.service_names
+
+    def needed_subscription(self, area: Area) -> str:
+        return _NEEDED.get(area, EXPORT)
+
+    async def probe(self, area: Area, jahr: date | None) -> None:
+        needed = self.needed_subscription(area)
+        if needed not in self._client.service_names:
+            raise ProviderError(403, f"{needed} is not booked", type="subscription", area=area)
+        if area in ("personenkonten", "kassenbuch", "belege"):
+            raise not_offered("this area cannot be used yet")
+        if area == "stammdaten" and not await self._years():
+            raise ProviderError(404, "the client has no fiscal year yet", type="year")
+        if area == "zahlungsbedingungen" and jahr is not None:
+            await self.zahlungsbedingungen(jahr)
+        if area == "konten" and jahr is not None:
+            await accounts(self._services, self._connection, self.client_id, jahr.isoformat())
+
+    # --- Not offered
+
+    async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> wire.Umsatzsteuer:
+        raise not_offered("the VAT figures are not calculated")
+
+    async def steuerbuchungen(self, selection: TaxSelection) -> list[TaxedBooking]:
+        raise not_offered("the VAT figures are not calculated")
+
+    async def bwa(self, jahr: date, bis_periode: int) -> wire.Bwa:
+        raise not_offered("no profit and loss is calculated")
+
+    async def account_sheet(self, selection: SheetSelection) -> AccountSheet:
+        raise not_offered("there are no account sheets")
+
+    async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]:
+        raise not_offered("cash books cannot be used yet")
+
+    async def rechnungsordner(self, ordnertyp: kassenbuch.Ordnertyp | None) -> list[kassenbuch.Rechnungsordner]:
+        raise not_offered("invoice folders cannot be read yet")
+
+    async def belegtypen(self) -> list[kassenbuch.Belegtyp]:
+        raise not_offered("document types cannot be read yet")
+
+    async def create_kassenbucheintrag(
+        self, entry: kassenbuch.CashEntry, author: Author
+    ) -> Effect[kassenbuch.Kassenbucheintrag]:
+        raise not_offered("cash entries cannot be made yet")
+
+    async def kassenbuchzeilen(self, selection: kassenbuch.KassenbuchSelection) -> kassenbuch.CashReport:
+        raise not_offered("cash books cannot be used yet")
+
+    async def reverse_kassenbucheintrag(
+        self, nummer: int, storno: kassenbuch.Storno, author: Author
+    ) -> Effect[kassenbuch.Kassenbuchzeile]:
+        raise not_offered("cash entries cannot be reversed")
+
+    async def belegbild(self, image_id: str) -> kassenbuch.ReceiptImage | None:
+        return None
+
+    async def save_personenkonto(
+        self, konto: Personenkonto, author: Author
+    ) -> Effect[tuple[PersonenkontoAntwort, bool]]:
+        raise not_offered("person accounts cannot be written yet")
+
+    async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
+        raise not_offered("nothing can be booked: hand a batch over as a file")
+
+    async def import_file(self, file: SentFile, author: Author) -> Work[ImportMitProtokoll]:
+        raise not_offered("files are not imported: the adviser does that")
+
+    async def export(self, jahr: date, target: BinaryIO, *, receipts_up_to: int) -> None:
+        raise not_offered("nothing is exported: DATEV has the books itself")
+
+    async def imports(self, before: str | None, limit: int) -> list[Import]:
+        return []
+
+    async def find_import(self, import_id: str) -> ImportMitProtokoll | None:
+        return None
+
+    async def undo_import(self, import_id: str, author: Author) -> Work[ImportMitProtokoll | None]:
+        raise not_offered("there are no imports to undo")
+
+
+def _rahmen(year: FiscalYear) -> Kontenrahmen:
+    """Returns the chart; that of most companies where we have none of this number."""
+    return KONTENRAHMEN.get(year.as_answer.kontenrahmen, KONTENRAHMEN["SKR03"])
+
+
+def _readings(nummer: str, year: FiscalYear, field: str = "kontonummer") -> list[str]:
+    try:
+        return readings(nummer, year.accountLength)
+    except ValueError as error:
+        raise BadRequest(
+            said("The query parameter `{field}` {reason}.", field=field, reason=error), field=field
+        ) from None
+
+
+def _in_order(konto: str) -> tuple[int, str]:
+    """Returns the key by which ledger accounts come before those of persons."""
+    return len(konto), konto
+
+
+# --- Answers from the rows that are kept
+
+
+def _numbered(tx: Tx, key: JobKey) -> Iterator[Numbered]:
+    number = 0
+    for rows in postings.parts(tx, key):
+        for posting in rows:
+            number += 1
+            yield Numbered(key.jahr, number, posting)
+
+
+def _gather(tx: Tx, key: JobKey, found: OpenItems) -> dict[str, str]:
+    """Adds a year's postings to the open items. Returns the labels of that year."""
+    number = 1
+    for rows in postings.parts(tx, key):
+        found.add(key.jahr, rows, number)
+        number += len(rows)
+    return postings.labels_of(tx, key)
+
+
+def _buchungen(tx: Tx, key: JobKey, after: int, limit: int | None, periode: int | None) -> list[buchungen.Buchung]:
+    found = []
+    for one in _numbered(tx, key):
+        if one.number > after and periode in (None, period_of(one)):
+            found.append(_buchung(one))
+            if limit is not None and len(found) >= limit:
+                break
+    return found
+
+
+def period_of(one: Numbered) -> int:
+    """Returns the month of the fiscal year, 1 to 12; 0 for an opening balance."""
+    if one.posting.is_opening:
+        return 0
+    day = one.posting.belegdatum
+    months = (int(day[:4]) - int(one.jahr[:4])) * 12 + int(day[5:7]) - int(one.jahr[5:7])
+    return min(months + 1, 12)
+
+
+def _buchung(one: Numbered) -> buchungen.Buchung:
+    posting = one.posting
+    lines = [
+        buchungen.Buchungszeile(
+            kontonummer=konto,
+            kostenstellen=buchungen.Kostenstellen(kost1=posting.kost1 or None, kost2=posting.kost2 or None),
+            buSchluessel=posting.bu_schluessel or None,
+            umsatz=money.to_wire(abs(posting.betrag)),
+            belegfeld1=posting.belegfeld1,
+            belegdatum=datetime.combine(date.fromisoformat(posting.belegdatum), datetime.min.time(), UTC),
+        )
+        for konto in (posting.konto, posting.gegenkonto)
+        if konto
+    ]
+    return buchungen.Buchung(
+        id=str(one.number),
+        waehrung=buchungen.EUR,
+        sollHabenKennzeichen="HABEN" if posting.betrag < 0 else "SOLL",
+        buchungstext=posting.buchungstext,
+        buchungszeilen=lines,
+        generalumkehr=posting.is_reversal,
+    )
+
+
+def _of_document(tx: Tx, keys: list[JobKey], konto: str, beleg: str, after: str, limit: int) -> DocumentBookings:
+    soll = haben = 0
+    found = []
+    for key in keys:
+        for one in _numbered(tx, key):
+            posting = one.posting
+            if posting.belegfeld1 != beleg or konto not in (posting.konto, posting.gegenkonto) or posting.is_opening:
+                continue
+            betrag = posting.betrag if posting.konto == konto else -posting.betrag
+            soll, haben = soll + max(betrag, 0), haben + max(-betrag, 0)
+            found.append(
+                AccountBooking(
+                    f"{key.jahr[:4]}{one.number:09}", date.fromisoformat(posting.belegdatum), beleg, posting.buchungstext,
+                    posting.konto, posting.gegenkonto, posting.bu_schluessel, betrag,
+                )
+            )  # fmt: skip
+    found.sort(key=lambda one: (one.belegdatum, one.id))
+    shown = [one for one in found if f"{one.belegdatum} {one.id}" > after]
+    return DocumentBookings(soll, haben, shown[:limit])
+
+
+def _movements(tx: Tx, keys: list[JobKey], seit: str, limit: int, rahmen: Kontenrahmen) -> list[Belegbewegung]:
+    """Returns the movements of documents, the latest first, without those that a Generalumkehr took back."""
+    legs: dict[tuple[str, str], list[tuple[str, int, Posting, str, int]]] = defaultdict(list)
+    order = 0
+    for key in keys:
+        for one in _numbered(tx, key):
+            order += 1
+            posting = one.posting
+            if posting.is_opening or not posting.belegfeld1:
+                continue
+            for konto, other, betrag in (
+                (posting.konto, posting.gegenkonto, posting.betrag),
+                (posting.gegenkonto, posting.konto, -posting.betrag),
+            ):
+                if is_personenkonto(konto):
+                    legs[konto, posting.belegfeld1].append((posting.belegdatum, order, posting, other, betrag))
+    found = []
+    for (konto, beleg), moved in legs.items():
+        moved.sort(key=lambda leg: leg[:2])
+        is_cleared = sum(leg[4] for leg in moved) == 0
+        beginn, text = min((leg[0], leg[2].buchungstext) for leg in moved)
+        for day, place, posting, other, betrag in _standing(moved):
+            if day >= seit:
+                paid = not is_personenkonto(other) and is_money(rahmen, other)
+                is_cash = paid and rahmen.bargeld[0] <= other[:4] <= rahmen.bargeld[1]
+                movement = Belegbewegung(
+                    konto, beleg, date.fromisoformat(day), betrag, 0, paid, date.fromisoformat(beginn), text, is_cleared,
+                    None, other, is_cash, posting.belegfeld2,
+                )  # fmt: skip
+                found.append((day, place, movement))
+    found.sort(key=lambda item: item[:2], reverse=True)
+    return [movement for _, _, movement in found[:limit]]
+
+
+def _standing(
+    moved: list[tuple[str, int, Posting, str, int]],
+) -> list[tuple[str, int, Posting, str, int]]:
+    standing: list[tuple[str, int, Posting, str, int]] = []
+    for leg in moved:
+        if leg[2].is_reversal:
+            taken = next((one for one in reversed(standing) if one[4] == -leg[4]), None)
+            if taken is not None:
+                standing.remove(taken)
+        else:
+            standing.append(leg)
+    return standing

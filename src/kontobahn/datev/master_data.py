@@ -1,0 +1,143 @@
+"""Trial balance and terms of payment, which DATEV answers at once, as the contract has them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from msgspec import Struct
+
+from kontobahn import money
+from kontobahn.datev.postings import cents, konto_of
+from kontobahn.formats import extf
+from kontobahn.ledger.errors import ProviderError
+from kontobahn.ledger.wire import Periodenwert, Saldo, SusaZeile, Zahlungsbedingung
+from kontobahn.ledger.zahlungsbedingungen import as_answer
+
+_HUNDREDTH = Decimal("0.01")
+_MONTHS = {"current_month": 0, "next_month": 1, "month_after_next": 2}
+
+
+# --- Trial balance
+
+
+class MonthValue(Struct):
+    fiscalYearMonth: int
+    monthlyBalance: Decimal
+    monthlyBalanceDebitCreditIdentifier: str = "S"
+
+
+class SumsAndBalances(Struct):
+    accountNumber: int
+    caption: str | None = None
+    annualValueDebit: Decimal | None = None
+    annualValueCredit: Decimal | None = None
+    balance: Decimal | None = None
+    balanceDebitCreditIdentifier: str = "S"
+    openingBalanceDebit: Decimal | None = None
+    openingBalanceCredit: Decimal | None = None
+    sumsAndBalancesMonthValues: list[MonthValue] = []
+
+
+def susa_line(row: SumsAndBalances) -> SusaZeile:
+    opening = None
+    if row.openingBalanceDebit is not None or row.openingBalanceCredit is not None:
+        opening = _saldo(cents(row.openingBalanceDebit) - cents(row.openingBalanceCredit))
+    return SusaZeile(
+        kontobeschriftung=row.caption or "",
+        kontonummer=konto_of(row.accountNumber),
+        saldo=_saldo(_signed(row.balance, row.balanceDebitCreditIdentifier)),
+        periodenwerte=[
+            Periodenwert(
+                month.fiscalYearMonth,
+                _saldo(_signed(month.monthlyBalance, month.monthlyBalanceDebitCreditIdentifier)),
+            )
+            for month in sorted(row.sumsAndBalancesMonthValues, key=lambda month: month.fiscalYearMonth)
+            # The opening balance has a field of its own.
+            if month.fiscalYearMonth > 0
+        ],
+        ebWert=opening,
+        umsatzHaben=money.to_wire(cents(row.annualValueCredit)),
+        umsatzSoll=money.to_wire(cents(row.annualValueDebit)),
+    )
+
+
+def _signed(amount: Decimal | None, side: str) -> int:
+    if side not in ("S", "H"):
+        raise ProviderError(None, f"DATEV names a side {side!r}", type="nonsense")
+    return cents(amount) if side == "S" else -cents(amount)
+
+
+def _saldo(betrag: int) -> Saldo:
+    return Saldo(betrag=money.to_wire(abs(betrag)), sollHabenKennzeichen="HABEN" if betrag < 0 else "SOLL")
+
+
+# --- Terms of payment
+
+
+class DueInDays(Struct):
+    cashDiscount1Days: int = 0
+    cashDiscount2Days: int = 0
+    dueDateNet: int = 0
+
+
+class DayOfMonth(Struct):
+    relatedMonth: str
+    dayOfMonth: int = 0
+
+
+class Period(Struct):
+    invoiceDayOfMonth: int
+    dueDateCashDiscount1: DayOfMonth | None = None
+    dueDateCashDiscount2: DayOfMonth | None = None
+    dueDateNet: DayOfMonth | None = None
+
+
+class DueAsPeriod(Struct):
+    period1: Period | None = None
+    period2: Period | None = None
+    period3: Period | None = None
+
+
+class TermOfPayment(Struct):
+    id: int
+    caption: str = ""
+    dueType: str = "due_in_days"
+    cashDiscount1Percentage: Decimal = Decimal(0)
+    cashDiscount2Percentage: Decimal = Decimal(0)
+    paymentDueInDays: DueInDays | None = None
+    paymentDueAsPeriod: DueAsPeriod | None = None
+
+
+def payment_terms(row: TermOfPayment) -> Zahlungsbedingung:
+    days = row.paymentDueInDays or DueInDays()
+    periods = row.paymentDueAsPeriod or DueAsPeriod()
+    found = (periods.period1, periods.period2, periods.period3)
+    return as_answer(
+        extf.Zahlungsbedingung(
+            line=0,
+            nummer=row.id,
+            bezeichnung=row.caption,
+            faelligkeitstyp=extf.ALS_ZEITRAUM if row.dueType == "due_as_period" else extf.NACH_TAGEN,
+            skonto1_prozent=row.cashDiscount1Percentage.quantize(_HUNDREDTH),
+            skonto1_tage=days.cashDiscount1Days,
+            skonto2_prozent=row.cashDiscount2Percentage.quantize(_HUNDREDTH),
+            skonto2_tage=days.cashDiscount2Days,
+            faellig_tage=days.dueDateNet,
+            zeitraeume=tuple(_zeitraum(one) for one in found if one is not None),
+            verwendung=0,
+        )
+    )
+
+
+def _zeitraum(period: Period) -> extf.Zeitraum:
+    days = (period.dueDateCashDiscount1, period.dueDateCashDiscount2, period.dueDateNet)
+    first, second, net = (_day(one) for one in days)
+    return extf.Zeitraum(period.invoiceDayOfMonth, *first, *second, *net)
+
+
+def _day(day: DayOfMonth | None) -> tuple[int, int]:
+    if day is None or not day.dayOfMonth:
+        return 0, 0
+    if day.relatedMonth not in _MONTHS:
+        raise ProviderError(None, f"DATEV names a month {day.relatedMonth!r}", type="nonsense")
+    return day.dayOfMonth, _MONTHS[day.relatedMonth]

@@ -1,0 +1,97 @@
+"""DATEV's online services from the settings: which addresses, which application, and whether anybody could come back from a sign-in."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from kontobahn.errors import SetupError
+from kontobahn.settings import Settings
+
+# The page that DATEV leads people back to; it is registered there with the base address before it, exactly.
+CALLBACK = "/dashboard/ledger/sign-in"
+_PRODUCTION = {
+    "issuer": "https://login.datev.de/openid",
+    "sign_in": "https://login.datev.de/openid/authorize",
+    "token": "https://api.datev.de/token",
+    "revoke": "https://api.datev.de/revoke",
+    "certs": "https://api.datev.de/certs",
+    "clients": "https://accounting-clients.api.datev.de/platform/v2",
+    "exchange": "https://accounting-data-exchange.api.datev.de/platform/v1",
+    "documents": "https://accounting-documents.api.datev.de/platform/v2",
+}
+_SANDBOX = {
+    "issuer": "https://login.datev.de/openidsandbox",
+    "sign_in": "https://login.datev.de/openidsandbox/authorize",
+    "token": "https://sandbox-api.datev.de/token",
+    "revoke": "https://sandbox-api.datev.de/revoke",
+    "certs": "https://sandbox-api.datev.de/certs",
+    "clients": "https://accounting-clients.api.datev.de/platform-sandbox/v2",
+    "exchange": "https://accounting-data-exchange.api.datev.de/platform-sandbox/v1",
+    "documents": "https://accounting-documents.api.datev.de/platform-sandbox/v2",
+}
+
+
+class Application(NamedTuple):
+    """The application as DATEV knows it, and where DATEV is."""
+
+    client_id: str
+    secret: str
+    scopes: str
+    base_url: str
+    is_sandbox: bool
+    discovery: str
+    urls: dict[str, str]
+
+    @property
+    def redirect_uri(self) -> str:
+        return self.base_url + CALLBACK
+
+    def url(self, service: str, path: str) -> str:
+        return f"{self.urls[service].rstrip('/')}/{path}"
+
+
+def application(settings: Settings) -> Application:
+    """Raises SetupError if the settings cannot be used."""
+    if not settings.datev_client_secret:
+        raise SetupError("Set datev_client_secret: the secret of the application that datev_client_id names at DATEV.")
+    known = _SANDBOX if settings.datev_sandbox else _PRODUCTION
+    for name in settings.datev_urls:
+        if name not in known:
+            raise SetupError(f"The setting datev_urls names “{name}”; there are {', '.join(known)}.")
+    return Application(
+        settings.datev_client_id,
+        settings.datev_client_secret,
+        settings.datev_scopes,
+        settings.base_url.rstrip("/"),
+        settings.datev_sandbox,
+        settings.datev_discovery,
+        known | settings.datev_urls,
+    )
+
+
+def check_return(ours: Application) -> None:
+    """Raises SetupError if DATEV would refuse the address that people come back to: said before the sign-in, not after it."""
+    parts = urlsplit(ours.base_url)
+    host = parts.hostname or ""
+    if not host:
+        raise SetupError("Set base_url: people come back to it from DATEV's sign-in.")
+    if ours.is_sandbox and (parts.scheme == "https" or host in ("localhost", "127.0.0.1")):
+        return
+    if parts.scheme != "https":
+        raise SetupError("DATEV leads people back to https:// only: base_url must begin with it.")
+    if host == "localhost" or host.endswith(".localhost") or _is_address(host):
+        raise SetupError(
+            "DATEV leads people back to a name only, neither to localhost nor to an address: set base_url."
+        )
+    if "datev" in host:
+        raise SetupError("DATEV's name must not be in the host that people come back to: set another base_url.")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

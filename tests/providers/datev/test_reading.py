@@ -1,0 +1,183 @@
+"""Reading over a connection to DATEV: the job of the postings, what is kept of it, refusals, and the log of requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from kontobahn.clock import DAY
+from kontobahn.datev import adapter, postings
+from simulators.datev import Datev
+from tests.api.ledger.files import file
+from tests.providers.datev.office import CLIENT, NewOffice, Office, books_of
+from tests.unit.formats.extf.files import satz
+
+YEAR = {"geschaeftsjahrStartDatum": "2026-01-01"}
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a job."""
+    monkeypatch.setattr(postings, "WAIT_SECONDS", 0.0)
+
+
+def jobs(office: Office) -> int:
+    return len(office.datev.jobs)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_question_that_takes_minutes_says_when_to_come_back_and_is_then_answered(office: Office) -> None:
+    office.sign_in().datev.job_states = ["PENDING", "RUNNING", "COMPLETED"]
+    for _ in range(2):
+        answer = office.get("opos")
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"].isdigit()
+        assert "details" in answer.json()
+        office.service.clock.advance(seconds=60)
+    assert office.get("opos").status_code == 200
+    assert jobs(office) == 1
+
+
+def test_the_same_question_within_twelve_hours_starts_no_second_job(office: Office) -> None:
+    office.sign_in()
+    first = office.read("opos", stichtag="2026-03-02")
+    books_of(office.datev).feed(file(satz("5,00;S;;;;;10010;8400;;0203;RE-7;;;spät")))
+    assert office.read("opos", stichtag="2026-03-02") == first
+    assert b"ER-1" not in office.read("opos", stichtag="2026-03-02", filter="debitors")
+    assert office.get("buchungen", **YEAR).json()["data"][0]["buchungstext"] == "Rechnung Käse"
+    assert jobs(office) == 1
+    office.service.clock.advance(seconds=12 * 3600)
+    office.sign_in()
+    assert b"RE-7" in office.read("opos", stichtag="2026-03-02")
+    assert jobs(office) == 2
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_job_that_datev_has_deleted_is_begun_again(office: Office) -> None:
+    office.sign_in().datev.job_states = ["PENDING", "DELETED"]
+    assert office.get("opos").status_code == 503
+    office.datev.job_states = ["COMPLETED"]
+    office.service.clock.advance(seconds=60)
+    assert office.get("opos").status_code == 200
+    assert jobs(office) == 2
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_job_that_failed_is_not_begun_again_at_once(office: Office) -> None:
+    office.sign_in().datev.job_states = ["FAILED"]
+    for _ in range(3):
+        assert office.get("opos").status_code == 503
+    assert jobs(office) == 1
+    office.datev.job_states = ["COMPLETED"]
+    office.service.clock.advance(seconds=900)
+    assert office.get("opos").status_code == 200
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_job_is_asked_after_at_most_ten_times_an_hour(office: Office) -> None:
+    office.sign_in().datev.job_states = ["PENDING"]
+    asked = []
+    for _ in range(4 * 60):
+        before = office.asked("/state")
+        assert office.get("opos").status_code in (503, 409)
+        asked.append(office.asked("/state") - before)
+        office.service.clock.advance(seconds=30)
+    assert jobs(office) == 1
+    assert max(sum(asked[start : start + 120]) for start in range(len(asked))) <= 10
+    assert sum(asked) > 10
+
+
+def test_pages_are_taken_one_after_the_other(office: Office) -> None:
+    office.sign_in().datev.page_rows = 2
+    found = office.get("buchungen", **YEAR).json()["data"]
+    assert [row["id"] for row in found] == ["1", "2", "3"]
+    assert office.asked("account-postings-jobs") == 2
+    assert [row["id"] for row in office.get("buchungen", **YEAR, from_id="1", limit="1").json()["data"]] == ["2"]
+
+
+@pytest.mark.parametrize("how", ["500", "502", "429"])
+def test_a_failure_is_not_repeated_by_itself(office: Office, how: str) -> None:
+    office.sign_in()
+    office.datev.breaks = [("sums-and-balances", how)]  # type: ignore[list-item]
+    answer = office.get("susa", **YEAR)
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == ("40" if how == "429" else "30")
+    assert office.asked("sums-and-balances") == 1
+    again = office.get("susa", **YEAR)
+    assert again.status_code == (503 if how == "429" else 200)
+    assert office.asked("sums-and-balances") == (1 if how == "429" else 2)
+
+
+@pytest.mark.parametrize("is_taciturn", [True, False])
+def test_a_right_that_is_missing_is_told_with_the_link_of_datev(office: Office, is_taciturn: bool) -> None:
+    office.sign_in()
+    office.datev.is_taciturn = is_taciturn
+    office.datev.denied = {"exchange"}
+    answer = office.get("susa", **YEAR)
+    body = answer.json()
+    assert (answer.status_code, body["code"]) == (403, "ledger_endpoint_not_authorized")
+    assert body["details"]["helpUrl"].startswith("https://apps.datev.de/help-center/")
+    assert ("1008829" in body["details"]["helpUrl"]) is not is_taciturn
+
+
+def test_answers_that_make_no_sense_are_no_answers(office: Office) -> None:
+    office.sign_in()
+    office.datev.breaks = [("/state", "nonsense")]
+    assert office.get("opos").status_code == 503
+    assert office.get("geschaeftsjahre").status_code == 404
+
+
+def test_what_datev_does_not_offer_is_said_plainly(office: Office) -> None:
+    office.sign_in()
+    answer = office.get("umsatzsteuer", **YEAR)
+    assert answer.status_code == 400
+    assert "VAT figures" in answer.json()["message"]
+    assert answer.json()["details"]["type"] == "not_supported"
+    before = office.service.balance(office.owner)
+    office.get("bwa", **YEAR)
+    assert office.service.balance(office.owner) == before
+
+
+def test_the_probe_tells_what_can_be_read(office: Office) -> None:
+    office.sign_in()
+    found = office.get("permissions").json()["data"]
+    reads = ("stammdaten", "konten", "buchungen", "susa", "zahlungsbedingungen")
+    assert {area: found[area]["status"] for area in reads} == dict.fromkeys(reads, "ok")
+    assert found["kassenbuch"]["status"] == "permission"
+
+
+def test_of_forty_clients_one_is_the_default_and_each_can_be_asked_for(new_office: NewOffice, datev: Datev) -> None:
+    for number in range(1, 140):
+        datev.add(f"29098-{number}", f"Mandant {number}")
+    office = new_office().sign_in()
+    clients = office.service.run(office.provider.booked_clients(office.ref))
+    assert len(clients) == 140
+    assert [one.client_id for one in clients if one.is_default] == [CLIENT]
+    office.service.run(office.provider.choose(office.ref, "29098-7"))
+    assert office.get("opos").status_code == 404
+    assert office.get("opos", clientId=CLIENT).status_code == 200
+    assert office.get("opos", clientId="29098-4711").status_code == 400
+
+
+def test_requests_are_kept_for_fourteen_days_without_a_secret(office: Office) -> None:
+    office.sign_in()
+    office.service.clock.advance(seconds=1000)
+    office.datev.breaks = [("sums-and-balances", "echo")]
+    echoed = office.get("susa", **YEAR)
+    assert echoed.status_code == 400
+    office.read("opos")
+    office.sign_in()
+    office.service.run(office.provider.disconnect(office.ref))
+    kept = office.service.run(office.provider.sent_requests(office.ref, None, 1000))
+    text = "\n".join(map(str, kept)) + echoed.text
+    hidden = [*office.datev.sign_in.secrets, office.datev.sign_in.client_secret]
+    assert [secret for secret in hidden if secret and secret in text] == []
+    assert {one.status for one in kept} == {200, 202, 400}
+    assert all(one.transaction_id and one.request_id for one in kept)
+    assert any("COMPLETED" in one.body for one in kept)
+    assert {one.method for one in kept} == {"GET", "POST"}
+    office.service.clock.advance(seconds=13 * DAY / 1_000_000)
+    office.service.db.write_now(adapter.tidy)
+    assert len(office.rows("SELECT id FROM datev_requests")) == len(kept)
+    office.service.clock.advance(seconds=DAY / 1_000_000 + 1)
+    office.service.db.write_now(adapter.tidy)
+    assert office.rows("SELECT id FROM datev_requests") == []

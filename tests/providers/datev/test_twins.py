@@ -1,0 +1,150 @@
+"""The same files in the built-in books and at DATEV: every answer that both can give is the same, byte for byte.
+
+TWINS=100 takes so many ledgers on each engine; TWINS_FROM=seed begins with another one, and a failure names its seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from kontobahn.formats import extf
+from simulators.datev import Datev
+from tests.api.ledger.files import file
+from tests.api.ledger.test_exports import written
+from tests.api.ledger.test_whole_ledgers import file_of
+from tests.api.ledger.whole_ledgers import CREDITORS, DEBTORS, LAST_DAYS, TODAY, YEARS, Chance, Row
+from tests.ledger_builder import Books
+from tests.providers.datev.office import CLIENT, READ, NewOffice, Office, books_of
+from tests.unit.formats.extf.files import satz
+
+LEDGERS = int(os.environ.get("TWINS") or 3)
+FIRST_SEED = int(os.environ.get("TWINS_FROM") or 1)
+PERIOD = extf.Zeitraum(15, 20, 0, 31, 0, 10, 1)
+MASTER: dict[str, Any] = {
+    "erzeugt_am": None, "berater": 29098, "mandant": 55003, "wj_beginn": date(2024, 1, 1), "sachkontenlaenge": 4, "skr": "03",
+}  # fmt: skip
+
+
+def master_data() -> list[bytes]:
+    """Partners without terms, because DATEV does not tell theirs; and terms of every kind."""
+    partners = [
+        extf.Personenkonto(
+            line=0, konto=konto, name="", vorname="", firmenname=f"Firma „{konto}“", name_ohne_angabe="", adressattyp="2",
+            anrede="", ust_id="", adressen=(), telefon="", email="", fax="", bankverbindungen=(), zahlungsbedingung=0,
+            kurzbezeichnung="", weitere="",
+        )
+        for konto in (*DEBTORS, *CREDITORS)
+    ]  # fmt: skip
+    zero, two, three = Decimal("0.00"), Decimal("2.00"), Decimal("3.50")
+    terms = [
+        extf.Zahlungsbedingung(0, 20, "sofort", 1, zero, 0, zero, 0, 0, (), 0),
+        extf.Zahlungsbedingung(0, 30, "30 Tage, 10 Tage 2 %", 1, two, 10, zero, 0, 30, (), 0),
+        extf.Zahlungsbedingung(0, 31, "zwei Skonti", 1, three, 8, two, 14, 30, (), 0),
+        extf.Zahlungsbedingung(
+            0, 40, "zum Monatsende", 2, two, 0, zero, 0, 0, (PERIOD, PERIOD._replace(rechnung_bis=31, faellig_monat=2)), 0
+        ),
+    ]  # fmt: skip
+    return [
+        written(extf.write_zahlungsbedingungen, extf.make_header(extf.ZAHLUNGSBEDINGUNGEN, **MASTER), terms),
+        written(extf.write_personenkonten, extf.make_header(extf.PERSONENKONTEN, **MASTER), partners),
+    ]
+
+
+class Twins:
+    """The books of one client, here and there."""
+
+    def __init__(self, office: Office) -> None:
+        self.office = office.sign_in()
+        self.books = Books(office.service, office.owner, years=YEARS)
+        books_of(office.datev).label_chart()
+
+    def feed(self, *contents: bytes) -> None:
+        for content in contents:
+            self.books.import_extf(content)
+            books_of(self.office.datev).feed(content)
+
+    def compare(self, what: str, **query: str) -> bytes:
+        path = f"{READ}/{what}"
+        answer = self.books.get(path, **query)
+        assert answer.status_code == 200, answer.text
+        ours = answer.content.partition(b',"platform"')[0]
+        theirs = self.office.read(what, **query)
+        assert theirs == ours, f"{what} {query}\nDATEV {theirs.decode()}\nbooks {ours.decode()}"
+        return ours
+
+
+@pytest.fixture
+def twins(new_office: NewOffice, datev: Datev) -> Twins:
+    datev.add(CLIENT)
+    return Twins(new_office())
+
+
+def told_by_datev(row: Row) -> Row:
+    """Without what DATEV's postings do not have: the due date of a row."""
+    return row._replace(faellig="", closing=False, by_cash_book=False)
+
+
+def test_a_ledger_has_the_same_figures_through_both(new_office: NewOffice, datev: Datev) -> None:
+    for seed in range(FIRST_SEED, FIRST_SEED + LEDGERS):
+        datev.add(CLIENT)
+        books_of(datev).persons = ("as written", "contra", "account")[seed % 3]
+        twins, chance = Twins(new_office()), random.Random(seed)
+        rows = [told_by_datev(row) for row in Chance(seed).rows(chance.choice((5, 30, 60)), 0)]
+        twins.feed(*master_data())
+        for jahr in YEARS:
+            of_year = [row for row in rows if row.jahr == jahr]
+            twins.feed(*([file_of(of_year)] if of_year else []))
+            books_of(datev).open_year(date.fromisoformat(jahr), date.fromisoformat(f"{jahr[:4]}-12-31"))
+        try:
+            compare_everything(twins, chance)
+        except AssertionError as failure:
+            raise AssertionError(f"Seed {seed}: {failure}") from failure
+
+
+def compare_everything(twins: Twins, chance: random.Random) -> None:
+    for jahr in YEARS:
+        twins.compare("susa", geschaeftsjahrStartDatum=jahr)
+        twins.compare("zahlungsbedingungen", geschaeftsjahrStartDatum=jahr)
+    for day in (TODAY, *LAST_DAYS, f"2025-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}", "2025-01-01"):
+        for mode in ("reconcile", "raw"):
+            twins.compare("opos", stichtag=day, ebModus=mode)
+            twins.compare("faelligkeiten", stichtag=day, ebModus=mode)
+        for side in ("debitors", "creditors"):
+            twins.compare("opos", stichtag=day, filter=side)
+        twins.compare("opos", stichtag=day, kontonummer=chance.choice((*DEBTORS, *CREDITORS)))
+
+
+def test_a_payment_with_discount_clears_its_invoice_and_no_more(twins: Twins) -> None:
+    twins.feed(
+        file(
+            satz("119,00;S;;;;;10010;8400;;1501;RE-1;;;Rechnung"),
+            satz("116,62;S;;;;;1200;10010;;2501;RE-1;;2,38;Zahlung mit Skonto"),
+            satz("119,00;S;;;;;10010;8400;;1601;RE-2;;;Rechnung"),
+            satz("58,31;S;;;;;1200;10010;;2601;RE-2;;1,19;Teilzahlung mit Skonto"),
+        )
+    )
+    answer = twins.compare("opos", stichtag="2026-03-02")
+    assert b'"beleg":"RE-1"' not in answer
+    assert b'"beleg":"RE-2","belegdatum":"2026-01-16","buchungstext":"Rechnung","saldo":59.50' in answer
+    twins.compare("susa", geschaeftsjahrStartDatum="2026-01-01")
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("laenge", [4, 5, 6, 7, 8])
+def test_accounts_of_every_length_come_back_as_they_were(new_office: NewOffice, datev: Datev, laenge: int) -> None:
+    datev.add(CLIENT)
+    office = new_office().sign_in()
+    zeros = "0" * (laenge - 4)
+    rows = [satz(f"119,00;S;;;;;10010{zeros};0027{zeros};40;1501;RE-1;;;Software")]
+    books_of(datev).feed(file(*rows, header={14: str(laenge)}))
+    year = {"geschaeftsjahrStartDatum": "2026-01-01"}
+    sums = office.get("susa", **year).json()["data"]
+    assert [row["kontonummer"] for row in sums] == ["00270000", "100100000"]
+    assert office.get("susa", **year, kontonummer=f"0027{zeros}").json()["data"] == sums[:1]
+    assert office.get("opos", kontonummer=f"10010{zeros}").json()["data"]["konten"][0]["kontonummer"] == "100100000"
