@@ -21,7 +21,7 @@ from kontobahn.jobs import Job
 from kontobahn.mail import outbox as mail_outbox
 from kontobahn.mail.smtp import find_server
 from kontobahn.mobility.invoices import documents
-from kontobahn.payables import mailbox
+from kontobahn.payables import folder, mailbox
 from kontobahn.payables.settlement import follow_payments
 from kontobahn.webhooks import outbox
 
@@ -85,6 +85,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("end bank accesses", 30, lambda: end_accesses(context)),
         Job("tidy bank connections", 30, tidy_bank_connections),
         Job("make due invoice documents", 30, make_due_documents),
+        Job("take in invoice files", 10, lambda: folder.take_in(context)),
         Job("read mailboxes", 30, lambda: mailbox.fetch_due(context)),
         *_mail_jobs(context),
     ]

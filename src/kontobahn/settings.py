@@ -234,6 +234,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ""
     mail_from: Annotated[str, _about("address that mail comes from, for example kontobahn@muster.example")] = ""
 
+    payables_folder: Annotated[
+        str,
+        _about(
+            "directory that received invoices are taken from: from the folder named after an organisation's id, and from itself if there"
+            " is one organisation only; empty for none"
+        ),
+    ] = ""
     mailbox_allow: Annotated[
         str,
         _about(

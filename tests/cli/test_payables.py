@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.command_line import CommandLine
 from tests.received_invoices import as_xml
 
@@ -22,3 +24,13 @@ def test_files_are_imported_once_and_listed(cli: CommandLine, tmp_path: Path) ->
     assert (listed["creditor"], listed["number"], listed["amount"]) == ("Rösterei Hafen GmbH", "R-7", "33.02 EUR")
     assert cli.facts("payables", "list", "--status", "paid") == []
     assert "R-7 of Rösterei Hafen GmbH, new. It is already known." in cli.ok("payables", "import", str(again)).out
+
+
+def test_the_doctor_says_that_the_watched_folder_is_missing(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = tmp_path / "eingang"
+    monkeypatch.setenv("KONTOBAHN_PAYABLES_FOLDER", str(watched))
+    assert f"payables_folder: {watched} does not exist" in cli.run("doctor").out
+    watched.mkdir()
+    assert "payables_folder" not in cli.run("doctor").out

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import typer
@@ -117,6 +118,11 @@ def _permissions(settings: Settings) -> Iterator[Finding]:
         return
     where = "setting secret_key" if settings.secret_key else str(key_file(settings))
     yield Finding("secret key", "ok", f"{where}; without it no key or stored secret can be read", "Back it up.")
+    if settings.payables_folder:
+        watched = Path(settings.payables_folder).expanduser()
+        if not os.access(watched, os.R_OK | os.W_OK | os.X_OK):
+            fault = f"payables_folder: {watched} does not exist, or cannot be written by this user"
+            yield Finding("invoices", "failed", fault, f"Run: mkdir -p {watched}; chown {os.getuid()} {watched}")
     path = settings.sqlite_path
     if not settings.on_postgres and path.exists() and path.stat().st_mode & 0o007:
         yield Finding("data", "warning", f"{path} can be read by every user of this machine", f"Run: chmod 600 {path}")

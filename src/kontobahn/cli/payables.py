@@ -18,7 +18,7 @@ from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock
 from kontobahn.money import amount_text
 from kontobahn.payables import intake, store
-from kontobahn.payables.intake import Arrival, NoInvoice
+from kontobahn.payables.intake import Arrival
 from kontobahn.payables.routes import MAX_FILE_BYTES
 from kontobahn.payables.rules import STATUSES
 from kontobahn.payables.store import Filter, PayableRow
@@ -58,14 +58,11 @@ async def _import(here: Installation, organization_id: str, file: Path) -> dict[
     arrival = Arrival(organization_id, file.name, digest, content, COMMAND_LINE, "")
     context = make_context(here.settings, here.db, here.vault, SystemClock())
     principal = Principal(organization_id, "admin", (organization_id,))
-    try:
-        books = await intake.books_for(context, principal, organization_id, None, None)
-        understood = await intake.understand(context, arrival, books)
-    except NoInvoice as refusal:
-        await here.db.write(intake.keep_refused, arrival, refusal)
-        return _outcome(file, error=" ".join([str(refusal), *(one.message("en") for one in refusal.findings[:3])]))
-    row, is_new = await here.db.write(intake.enter, arrival, understood)
-    return _outcome(file, row, is_new=is_new)
+    taken = await intake.take(context, principal, arrival)
+    if taken.refusal is not None:
+        found = [str(taken.refusal), *(one.message("en") for one in taken.refusal.findings[:3])]
+        return _outcome(file, error=" ".join(found))
+    return _outcome(file, taken.payable, is_new=taken.is_new)
 
 
 def _outcome(

@@ -97,6 +97,8 @@ class Understood(NamedTuple):
     creditor: Geschaeftspartner | None
     look_alikes: Sequence[Geschaeftspartner]
     proposal: Proposal | None
+    # Creditors it may be, where none was found.
+    alike: Sequence[Geschaeftspartner] = ()
 
 
 # --- The books
@@ -164,7 +166,8 @@ async def recognise(paper: Paper, books: Books | None) -> Understood:
         # It is received all the same: a person assigns the creditor.
         log.info("creditor_not_looked_up", connection=books.connection_id, detail=str(error))
         return Understood(paper, books, None, (), None)
-    return Understood(paper, books, creditor, rules.look_alikes(seller, partners), proposal)
+    alike = [] if creditor else rules.alike(seller, partners)
+    return Understood(paper, books, creditor, rules.look_alikes(seller, partners), proposal, alike)
 
 
 def _read(arrival: Arrival, today: date) -> Paper:
@@ -314,15 +317,24 @@ def _proposal_json(proposal: Proposal | None) -> str:
 
 
 def _warnings(understood: Understood) -> list[Remark]:
-    alike = [
-        Remark(
-            "look_alike",
-            "",
-            Text(
-                f"{partner.nummer} {partner.name} heißt ebenso und hat eine andere USt-IdNr.",
-                f"{partner.nummer} {partner.name} has the same name and another VAT id.",
-            ),
+    others = [
+        _remark(
+            "look_alike", partner, "heißt ebenso und hat eine andere USt-IdNr.", "has the same name and another VAT id."
         )
         for partner in understood.look_alikes
     ]
-    return [*understood.paper.warnings, *alike]
+    alike = [
+        _remark(
+            "alike",
+            partner,
+            "heißt ähnlich: Prüfen Sie, ob es derselbe ist.",
+            "has a similar name: look whether it is the same.",
+        )
+        for partner in understood.alike
+    ]
+    return [*understood.paper.warnings, *others, *alike]
+
+
+def _remark(code: str, partner: Geschaeftspartner, german: str, english: str) -> Remark:
+    name = f"{partner.nummer} {partner.name}"
+    return Remark(code, "", Text(f"{name} {german}", f"{name} {english}"))

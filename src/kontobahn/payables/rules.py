@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, get_args
 
 from kontobahn.formats.invoices.model import CARDS, CASH, DIRECT_DEBITS, Discount
 from kontobahn.ledger.konto import is_debitor, is_personenkonto
+from kontobahn.ledger.partner_names import NameIndex, normal_name, written_name
 from kontobahn.ledger.personenkonto import Geschaeftspartner
 
 # Choice 47: the statuses of a payable.
@@ -99,7 +100,7 @@ def skonto_of(discounts: Iterable[Discount], issued_on: date, due_minor: int) ->
 
 def identity(vat_id: str, tax_number: str, name: str, number: str, issued_on: date) -> str:
     """Returns seller, number and day in a form that does not depend on how a file writes them."""
-    seller = bare(vat_id) or bare(tax_number) or plain_name(name)
+    seller = bare(vat_id) or bare(tax_number) or _plain_name(name)
     return f"{seller}|{bare(number)}|{issued_on.isoformat()}"
 
 
@@ -108,19 +109,9 @@ def bare(text: str) -> str:
     return re.sub(r"[^0-9A-Z]", "", text.upper())
 
 
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
-_LEGAL_FORMS = frozenset(
-    (
-        "ag", "bv", "cie", "co", "eg", "ek", "ev", "gbr", "gmbh", "haftungsbeschraenkt", "inh", "kg", "kgaa", "limited", "ltd",
-        "mbb", "mbh", "nv", "ohg", "partg", "sarl", "sas", "se", "srl", "ug", "und",
-    )
-)  # fmt: skip
-
-
-def plain_name(name: str) -> str:
-    """Returns the words of a name without its legal form: “Müller GmbH & Co. KG” is `mueller`."""
-    words = re.findall(r"[0-9a-z]+", name.casefold().translate(_UMLAUTS).replace(".", ""))
-    return " ".join([word for word in words if word not in _LEGAL_FORMS] or words)
+def _plain_name(name: str) -> str:
+    """Returns a name without its legal form; as it is written if nothing else is in it."""
+    return normal_name(name) or written_name(name)
 
 
 # --- The creditor
@@ -148,20 +139,21 @@ def find_creditor(seller: Seller, partners: Sequence[Geschaeftspartner]) -> Gesc
 
     Somebody with another VAT id is somebody else, whatever the name and the account.
     """
-    creditors = [one for one in partners if is_personenkonto(one.konto) and not is_debitor(one.konto)]
     vat_id = bare(seller.vat_id)
-    if vat_id:
-        same = [one for one in creditors if bare(one.ust_id) == vat_id]
-        if same:
-            return _only(same)
-        creditors = [one for one in creditors if not one.ust_id]
+    same = [one for one in partners if vat_id and bare(one.ust_id) == vat_id and _is_creditor(one)]
+    if same:
+        return _only(same)
+    creditors = _possible(seller, partners)
     ibans = set(seller.ibans)
     by_iban = [one for one in creditors if ibans.intersection(one.ibans)]
     if by_iban:
         return _only(by_iban)
-    name = plain_name(seller.name)
-    by_name = [one for one in creditors if plain_name(one.name) == name]
-    return _only(by_name)
+    return _only(_of_name(seller.name, creditors))
+
+
+def _of_name(name: str, creditors: Sequence[Geschaeftspartner]) -> list[Geschaeftspartner]:
+    kontos = NameIndex((one.konto, one.name) for one in creditors).same(name)
+    return [one for one in creditors if one.konto in kontos]
 
 
 def _only(found: Sequence[Geschaeftspartner]) -> Geschaeftspartner | None:
@@ -170,16 +162,27 @@ def _only(found: Sequence[Geschaeftspartner]) -> Geschaeftspartner | None:
 
 def look_alikes(seller: Seller, partners: Sequence[Geschaeftspartner]) -> list[Geschaeftspartner]:
     """Returns creditors of the same name that have another VAT id."""
-    vat_id, name = bare(seller.vat_id), plain_name(seller.name)
-    return [
-        one
-        for one in partners
-        if vat_id
-        and one.ust_id
-        and bare(one.ust_id) != vat_id
-        and plain_name(one.name) == name
-        and not is_debitor(one.konto)
+    vat_id = bare(seller.vat_id)
+    others = [
+        one for one in partners if vat_id and one.ust_id and bare(one.ust_id) != vat_id and not is_debitor(one.konto)
     ]
+    return _of_name(seller.name, others)
+
+
+def alike(seller: Seller, partners: Sequence[Geschaeftspartner]) -> list[Geschaeftspartner]:
+    """Returns creditors whose names are so alike that a person should look whether it is one of them."""
+    creditors = _possible(seller, partners)
+    kontos = [konto for konto, _ in NameIndex((one.konto, one.name) for one in creditors).find(seller.name)]
+    return [one for one in creditors if one.konto in kontos]
+
+
+def _possible(seller: Seller, partners: Sequence[Geschaeftspartner]) -> list[Geschaeftspartner]:
+    """Returns the creditors, without those who have another VAT id."""
+    return [one for one in partners if _is_creditor(one) and not (seller.vat_id and one.ust_id)]
+
+
+def _is_creditor(partner: Geschaeftspartner) -> bool:
+    return is_personenkonto(partner.konto) and not is_debitor(partner.konto)
 
 
 def is_changed_iban(ibans: Sequence[str], known: Iterable[str]) -> bool:

@@ -22,6 +22,7 @@ from kontobahn.ledger.faelligkeiten import FaelligerPosten, FaelligesKonto, Fael
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
 from kontobahn.ledger.konto import is_debitor, is_personenkonto, technical
 from kontobahn.ledger.opos import EB_RESIDUAL, Belegbewegung, OposSelection
+from kontobahn.ledger.partner_names import AGREES, name_similarity, normal_name
 from kontobahn.ledger.provider import ClientBooks, Effect, OpenAmounts
 from kontobahn.mobility.invoices import store as mobility
 from kontobahn.mobility.invoices.rules import Buyer
@@ -30,7 +31,6 @@ from kontobahn.money import to_minor
 from kontobahn.payables.run_store import documents_of
 from kontobahn.reconciliation import knowledge, store
 from kontobahn.reconciliation.booking_rows import reference_of
-from kontobahn.reconciliation.core import payer
 from kontobahn.reconciliation.core.model import (
     Booked,
     Discount,
@@ -321,7 +321,7 @@ def unbooked(issued: Iterable[tuple[IssuedInvoice, Buyer]], documents: set[str],
     by_number: dict[str, Person] = {}
     for person in persons:
         if is_personenkonto(person.konto) and is_debitor(person.konto):
-            by_name[payer.normal_name(person.name)].append(person.konto)
+            by_name[normal_name(person.name)].append(person.konto)
             by_number.update((number, person) for number in person.numbers)
     items, customers = [], {}
     for invoice, buyer in issued:
@@ -347,9 +347,9 @@ def unbooked(issued: Iterable[tuple[IssuedInvoice, Buyer]], documents: set[str],
 
 def _account_of_buyer(buyer: Buyer, by_number: dict[str, Person], by_name: dict[str, list[str]]) -> str | None:
     """The customer's debtor account: by its number if the name agrees, or as the only one of the same name."""
-    name = payer.normal_name(buyer.name)
+    name = normal_name(buyer.name)
     same_number = by_number.get(buyer.customer_number.removeprefix("K"))
-    if same_number and payer.name_similarity(name, payer.normal_name(same_number.name)) >= payer.AGREES:
+    if same_number and name_similarity(name, normal_name(same_number.name)) >= AGREES:
         return same_number.konto
     same_name = by_name.get(name, []) if name else []
     return same_name[0] if len(same_name) == 1 else None

@@ -24,12 +24,13 @@ from kontobahn.formats.pain import sepa
 from kontobahn.ids import new_id
 from kontobahn.ledger.connections import ERRORS, ClientId
 from kontobahn.ledger.connections import find as find_connection
+from kontobahn.ledger.partner_names import normal_name
 from kontobahn.ledger.wire import one_line
 from kontobahn.money import from_minor, to_minor
 from kontobahn.reconciliation import examples, store
 from kontobahn.reconciliation.accounts import Konto, konto_laenge, ledger_account, open_books
 from kontobahn.reconciliation.core.model import Learned, Line
-from kontobahn.reconciliation.core.payer import CONFIRMATIONS, normal_name
+from kontobahn.reconciliation.core.payer import CONFIRMATIONS
 from kontobahn.reconciliation.store import Client, LearnedRow, MatchRow, RuleRow
 from kontobahn.reconciliation.wire import BANK_SCOPE
 from kontobahn.sentences import said

@@ -98,6 +98,7 @@ def test_without_a_vat_id_the_account_and_then_the_name_decide(service: Service)
     assert by_iban["creditor"]["konto"] == by_name["creditor"]["konto"] == "700010000"
     assert by_name["stops"] == ["iban_changed"], "a name alone says nothing of an account"
     assert nobody["creditor"]["konto"] is None
+    assert nobody["warnings"][-1] == "70001 Roesterei Hafen has a similar name: look whether it is the same."
 
 
 @pytest.mark.either_engine

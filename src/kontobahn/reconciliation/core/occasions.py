@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import date
 
+from kontobahn.ledger.partner_names import spelled_out
 from kontobahn.reconciliation.core.evidence import Case, amount_reason, number_proposal, only_named, score_of, suffices
 from kontobahn.reconciliation.core.items import MAX_ITEMS, exact_sums, lines_for
 from kontobahn.reconciliation.core.model import OpenItem, Proposal, Reason
-from kontobahn.reconciliation.core.text import spelled_out, tokens_of
+from kontobahn.reconciliation.core.text import tokens_of
 
 BITS_OF_OCCASION = 10.0
 # More documents of one account than these are not told apart by words.

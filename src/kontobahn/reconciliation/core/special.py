@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 
+from kontobahn.ledger.partner_names import spelled_out
 from kontobahn.reconciliation.core.evidence import MAX_LISTED, Case, amount_reason, score_of
 from kontobahn.reconciliation.core.items import exact_choice, lines_for, payments_of, same_way
 from kontobahn.reconciliation.core.model import (
@@ -26,7 +27,7 @@ from kontobahn.reconciliation.core.model import (
     Reason,
     Rule,
 )
-from kontobahn.reconciliation.core.text import MAX_TEXT, cut, spelled_out
+from kontobahn.reconciliation.core.text import MAX_TEXT, cut
 
 TRANSFER_DAYS = timedelta(days=5)
 BITS_OF_REFERENCE = 40.0

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from kontobahn.ledger.partner_names import spelled_out
+
 MAX_TEXT = 10_000
 MAX_TOKENS = 1_000
-_UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "AE", "Ö": "OE", "Ü": "UE", "ß": "ss", "ẞ": "SS"}
-_TRANSLATE = str.maketrans(_UMLAUTS)
 # A capital after a small letter begins a word: `RechnungRE-1` is what a lost line break leaves.
 _TOKEN = re.compile(r"[0-9]+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[A-Z]", re.ASCII)
 _SEPA = "AT|BE|BG|CH|CY|CZ|DE|DK|EE|ES|FI|FR|GB|GR|HR|HU|IE|IS|IT|LI|LT|LU|LV|MC|MT|NL|NO|PL|PT|RO|SE|SI|SK|SM"
@@ -76,11 +76,6 @@ class CutText(NamedTuple):
     text: str
     tokens: tuple[Token, ...]
     blocks: tuple[Block, ...]
-
-
-def spelled_out(text: str) -> str:
-    """Umlauts spelled out, everything else as it was."""
-    return text if text.isascii() else text.translate(_TRANSLATE)
 
 
 def cut(field: str, text: str) -> CutText:
