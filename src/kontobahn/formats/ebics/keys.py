@@ -1,0 +1,200 @@
+"""Keys of a subscriber and of a bank: signature (A005, A006), authentication (X002), encryption (E002), and their hashes.
+
+Version 3.0 carries a key in a certificate, self-signed by whoever has it, and is compared by the certificate's hash; version 2.5
+carries modulus and exponent, and is compared by the hash over these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_der_private_key,
+)
+from cryptography.x509.oid import NameOID
+
+from kontobahn.formats.ebics.documents import EbicsError
+from kontobahn.sentences import said
+
+Protocol = Literal["H004", "H005"]
+KeyVersion = Literal["A005", "A006", "X002", "E002"]
+BITS, LEAST_BITS, MOST_BITS = 3072, 2048, 8192
+# The bank compares keys on paper, so the end of the certificate is only a formality; a renewal would need paper again.
+VALID = timedelta(days=3650)
+_USAGES = {
+    "A005": "content_commitment",
+    "A006": "content_commitment",
+    "X002": "digital_signature",
+    "E002": "key_encipherment",
+}
+_HEX = re.compile(r"[0-9a-f]{64}")
+
+
+class OwnKey(NamedTuple):
+    """A key of ours, as it is sealed: PKCS#8 and, for version 3.0, the certificate, both DER."""
+
+    version: KeyVersion
+    private: bytes
+    certificate: bytes
+
+    def __repr__(self) -> str:
+        return f"OwnKey({self.version}, •••)"
+
+    def private_key(self) -> rsa.RSAPrivateKey:
+        # Nobody but us made it, and checking its primes again takes longer than all else.
+        key = load_der_private_key(self.private, None, unsafe_skip_rsa_key_validation=True)
+        assert isinstance(key, rsa.RSAPrivateKey)
+        return key
+
+    def public(self) -> PublicKey:
+        numbers = self.private_key().public_key().public_numbers()
+        return PublicKey(self.version, numbers.n, numbers.e, self.certificate)
+
+
+class PublicKey(NamedTuple):
+    version: KeyVersion
+    modulus: int
+    exponent: int
+    # Empty in version 2.5.
+    certificate: bytes = b""
+
+    def rsa_key(self) -> rsa.RSAPublicKey:
+        return rsa.RSAPublicNumbers(self.exponent, self.modulus).public_key()
+
+    def digest(self, protocol: Protocol) -> bytes:
+        """Returns the hash that requests name and letters show."""
+        if protocol == "H005":
+            if not self.certificate:
+                raise EbicsError(
+                    said("The key {version} has no certificate, which version 3.0 asks for.", version=self.version)
+                )
+            return hashlib.sha256(self.certificate).digest()
+        return hashlib.sha256(f"{self.exponent:x} {self.modulus:x}".encode("ascii")).digest()
+
+
+def new_key(version: KeyVersion, common_name: str, now: datetime, bits: int | None = None) -> OwnKey:
+    key = rsa.generate_private_key(65537, bits or BITS)
+    return OwnKey(
+        version,
+        key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),
+        _self_signed(key, version, common_name, now).public_bytes(Encoding.DER),
+    )
+
+
+def _self_signed(key: rsa.RSAPrivateKey, version: KeyVersion, common_name: str, now: datetime) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
+    usages = dict.fromkeys(
+        (
+            "digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+            "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
+        ),
+        False,
+    )  # fmt: skip
+    usages[_USAGES[version]] = True
+    # A day back: the bank's clock may be behind ours.
+    begins = now.replace(microsecond=0) - timedelta(days=1)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(secrets.randbits(63) + 1)
+        .not_valid_before(begins)
+        .not_valid_after(begins + VALID)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.KeyUsage(**usages), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def from_certificate(version: KeyVersion, der: bytes) -> PublicKey:
+    """Raises EbicsError unless it is a certificate with an RSA key of a length that is allowed."""
+    try:
+        key = x509.load_der_x509_certificate(der).public_key()
+    except ValueError:
+        raise EbicsError(said("The certificate of the key {version} cannot be read.", version=version)) from None
+    if not isinstance(key, rsa.RSAPublicKey):
+        raise EbicsError(said("The key {version} is not an RSA key.", version=version))
+    numbers = key.public_numbers()
+    return checked(PublicKey(version, numbers.n, numbers.e, der))
+
+
+def checked(key: PublicKey) -> PublicKey:
+    """Raises EbicsError if the key is too short, or no RSA key at all."""
+    bits = key.modulus.bit_length()
+    if not LEAST_BITS <= bits <= MOST_BITS:
+        raise EbicsError(
+            said(
+                "The key {version} has {bits} bits; at least {least} are needed.",
+                version=key.version,
+                bits=bits,
+                least=LEAST_BITS,
+            )
+        )
+    try:
+        key.rsa_key()
+    except ValueError:
+        raise EbicsError(said("The key {version} is not an RSA key.", version=key.version)) from None
+    return key
+
+
+def grouped(digest: bytes) -> str:
+    """Returns a hash as letters show it: pairs of hexadecimal digits, two lines of sixteen pairs."""
+    pairs = [f"{byte:02X}" for byte in digest]
+    return "\n".join(" ".join(pairs[start : start + 16]) for start in range(0, len(pairs), 16))
+
+
+def typed_digest(text: str) -> bytes:
+    """Reads a hash that somebody copied from paper. Raises EbicsError unless it has 64 hexadecimal digits."""
+    digits = re.sub(r"[\s:.-]", "", text).lower()
+    if not _HEX.fullmatch(digits):
+        raise EbicsError("A hash has 64 digits from 0 to 9 and A to F.")
+    return bytes.fromhex(digits)
+
+
+# --- Signatures
+
+
+_PSS = padding.PSS(padding.MGF1(hashes.SHA256()), hashes.SHA256().digest_size)
+
+
+def sign_authentication(key: OwnKey, message: bytes) -> bytes:
+    return key.private_key().sign(message, padding.PKCS1v15(), hashes.SHA256())
+
+
+def is_authentic(key: PublicKey, message: bytes, signature: bytes) -> bool:
+    try:
+        key.rsa_key().verify(signature, message, padding.PKCS1v15(), hashes.SHA256())
+    except InvalidSignature:
+        return False
+    return True
+
+
+def sign_order(key: OwnKey, digest: bytes) -> bytes:
+    """Signs an order by the hash of its data. For A006 the hash is the message, and is hashed again."""
+    if key.version == "A005":
+        return key.private_key().sign(digest, padding.PKCS1v15(), Prehashed(hashes.SHA256()))
+    return key.private_key().sign(digest, _PSS, hashes.SHA256())
+
+
+def wrap(key: PublicKey, secret: bytes) -> bytes:
+    return key.rsa_key().encrypt(secret, padding.PKCS1v15())
+
+
+def unwrap(key: OwnKey, wrapped: bytes) -> bytes:
+    try:
+        return key.private_key().decrypt(wrapped, padding.PKCS1v15())
+    except ValueError:
+        raise EbicsError("The key of the data cannot be opened: it was made for another key than ours.") from None

@@ -1,0 +1,351 @@
+"""EBICS on the wire: what we write can be read, and what a bank sends is refused unless it is exactly what the bank signed."""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from datetime import UTC, date, datetime
+from functools import cache
+
+import pytest
+from lxml import etree
+
+from kontobahn.formats.ebics import key_data, keys, payloads, protocol, requests, rights, services
+from kontobahn.formats.ebics.answers import NotSigned, read_answer, read_key_answer, read_versions
+from kontobahn.formats.ebics.documents import EbicsError, add, canonical, read_document, written
+from kontobahn.formats.ebics.keys import KeyVersion, OwnKey, grouped, typed_digest
+from kontobahn.formats.ebics.requests import BankKeys, Period, Subscriber, Upload
+from kontobahn.formats.ebics.return_codes import in_words
+from kontobahn.formats.ebics.signature import check, sign
+
+NOW = datetime(2026, 11, 2, 8, 30, tzinfo=UTC)
+OURS = Subscriber("H005", "BANKDE", "FIRMA1", "TECH1")
+_H005 = "urn:org:ebics:H005"
+
+
+@cache
+def key(version: KeyVersion, owner: str = "ours") -> OwnKey:
+    return keys.new_key(version, owner, NOW, 2048)
+
+
+@cache
+def bank() -> BankKeys:
+    return BankKeys(key("X002", "bank").public(), key("E002", "bank").public())
+
+
+def answer(
+    *, technical: str = "000000", business: str = "000000", data: str = "", wrapped: bytes = b""
+) -> etree._Element:
+    root = etree.Element(f"{{{_H005}}}ebicsResponse", nsmap={None: _H005, "ds": "http://www.w3.org/2000/09/xmldsig#"})
+    header = add(root, "header", authenticate="true")
+    add(add(header, "static"), "TransactionID", "A" * 32)
+    mutable = add(header, "mutable")
+    add(mutable, "TransactionPhase", "Initialisation")
+    add(mutable, "SegmentNumber", "1", lastSegment="true")
+    add(mutable, "ReturnCode", technical)
+    add(mutable, "ReportText", "[EBICS_OK] OK")
+    body = add(root, "body")
+    if data:
+        transfer = add(body, "DataTransfer")
+        add(add(transfer, "DataEncryptionInfo", authenticate="true"), "TransactionKey", payloads.encoded(wrapped))
+        add(transfer, "OrderData", data)
+    add(body, "ReturnCode", business, authenticate="true")
+    return root
+
+
+def signed(root: etree._Element) -> bytes:
+    sign(root, key("X002", "bank"))
+    return written(root)
+
+
+def read(content: bytes) -> object:
+    return read_answer(content, "H005", bank().authentication)
+
+
+# --- Requests
+
+
+@pytest.mark.parametrize("version", ["H005", "H004"])
+def test_each_request_is_signed_as_a_whole(version: keys.Protocol) -> None:
+    ours = OURS._replace(protocol=version)
+    upload = Upload(services.order_of("transfers", version), b"\0" * 32, payloads.new_key(), 1, "orders-1.xml")
+    written_requests = [
+        requests.bank_keys_request(ours, key("X002"), NOW),
+        requests.download_request(
+            ours, key("X002"), bank(), services.order_of("camt.053", version), NOW,
+            period=Period(date(2026, 10, 1), date(2026, 10, 31)),
+        ),
+        requests.upload_request(ours, (key("A006"), key("X002")), bank(), upload, NOW),
+    ]  # fmt: skip
+    for content in written_requests:
+        root = read_document(content)
+        info = root.find(".//{*}SignedInfo")
+        value = root.findtext(".//{*}SignatureValue")
+        assert info is not None
+        assert value is not None
+        assert keys.is_authentic(key("X002").public(), canonical([info]), base64.b64decode(value))
+        root.find("{*}header/{*}static/{*}UserID").text = "OTHER"  # type: ignore[union-attr]
+        # Only the header is marked in the first two, and changing it is seen in all of them.
+        with pytest.raises(EbicsError):
+            check(root, key("X002").public())
+
+
+def test_version_three_names_a_service_where_two_has_letters() -> None:
+    new = requests.download_request(OURS, key("X002"), bank(), services.order_of("camt.053", "H005"), NOW)
+    assert re.search(
+        rb"<AdminOrderType>BTD</AdminOrderType><BTDOrderParams><Service><ServiceName>EOP</ServiceName><Scope>DE</Scope>"
+        rb'<Container containerType="ZIP"/><MsgName>camt.053</MsgName></Service></BTDOrderParams>',
+        new,
+    )
+    old_order = services.order_of("camt.053", "H004")
+    old = requests.download_request(OURS._replace(protocol="H004"), key("X002"), bank(), old_order, NOW)
+    assert b"<OrderType>C53</OrderType><OrderAttribute>DZHNN</OrderAttribute><StandardOrderParams/>" in old
+
+
+def test_an_upload_waits_at_the_bank_for_other_signatures() -> None:
+    upload = Upload(services.order_of("transfers", "H005"), b"\0" * 32, payloads.new_key(), 1)
+    content = requests.upload_request(OURS, (key("A006"), key("X002")), bank(), upload, NOW)
+    assert b'<SignatureFlag requestEDS="true"/>' in content
+    assert upload.transaction_key not in content
+    assert "•••" in repr(upload)
+
+
+@pytest.mark.parametrize("version", ["H005", "H004"])
+def test_the_bank_s_keys_come_back_as_they_were_sent(version: keys.Protocol) -> None:
+    ours = OURS._replace(protocol=version)
+    data = zlib.decompress(key_data.other_keys_data(ours, key("X002", "bank"), key("E002", "bank")))
+    sent = data.replace(b"HIARequestOrderData", b"HPBResponseOrderData")
+    found = key_data.read_bank_keys(sent, ours)
+    assert [one.digest("H004") for one in found] == [one.digest("H004") for one in bank()]
+    with pytest.raises(EbicsError, match="another host"):
+        key_data.read_bank_keys(sent.replace(b"<PartnerID>", b"<HostID>OTHER</HostID><PartnerID>"), ours)
+
+
+def test_a_short_key_of_a_bank_is_refused() -> None:
+    small = keys.PublicKey("X002", 2**1023 + 1, 65537)
+    with pytest.raises(EbicsError, match="2048"):
+        keys.checked(small)
+
+
+def test_hashes_are_read_as_people_copy_them() -> None:
+    digest = bank().encryption.digest("H005")
+    assert typed_digest(grouped(digest)) == digest
+    assert typed_digest(digest.hex(":")) == digest
+    for wrong in ("", "AB", digest.hex()[:-1], digest.hex() + "0", "G" * 64):
+        with pytest.raises(EbicsError, match="64 digits"):
+            typed_digest(wrong)
+
+
+# --- Payloads
+
+
+def test_data_is_unpacked_however_it_was_cut() -> None:
+    data, secret = b"Kontoauszug " * 40_000, payloads.new_key()
+    encrypted = payloads.packed(data, secret)
+    for size in (1, 7, 16, 1000, len(encrypted)):
+        parts = [encrypted[start : start + size] for start in range(0, min(len(encrypted), 64_000), size)]
+        parts.append(encrypted[len(parts) * size :])
+        assert b"".join(payloads.unpacked(parts, secret)) == data
+    assert "".join(payloads.segments(data, secret, 100)) == payloads.encoded(encrypted)
+    for broken in (encrypted[:-16], encrypted[:-1], b"", encrypted[16:]):
+        with pytest.raises(EbicsError):
+            b"".join(payloads.unpacked([broken], secret))
+    with pytest.raises(EbicsError, match="more than"):
+        b"".join(payloads.unpacked([encrypted], secret, 1000))
+
+
+def test_base64_may_be_cut_within_a_group() -> None:
+    reader, text = payloads.Base64Reader(), payloads.encoded(b"0123456789")
+    assert reader.decode(text[:5]) + reader.decode(text[5:6] + "\n") + reader.decode(text[6:]) == b"0123456789"
+    reader.finish()
+    reader.decode("QUJ")
+    with pytest.raises(EbicsError, match="group"):
+        reader.finish()
+
+
+def test_a_signature_is_over_the_order_without_line_ends() -> None:
+    assert requests.signed_digest(b"<a>\r\n</a>\x1a") == requests.signed_digest(b"<a></a>")
+
+
+# --- Answers
+
+
+def test_an_answer_is_read_if_the_bank_signed_it() -> None:
+    secret = payloads.new_key()
+    wrapped = keys.wrap(key("E002").public(), secret)
+    data = payloads.encoded(payloads.packed(b"hello", secret))
+    found = read_answer(signed(answer(data=data, wrapped=wrapped)), "H005", bank().authentication)
+    assert (found.technical, found.business, found.is_last, found.transaction_id) == (
+        "000000",
+        "000000",
+        True,
+        "A" * 32,
+    )
+    assert found.transaction_key is not None
+    opened = keys.unwrap(key("E002"), found.transaction_key)
+    assert payloads.unpack(payloads.decoded(found.order_data or ""), opened, 100) == b"hello"
+
+
+def _changed(root: etree._Element) -> None:
+    root.find("{*}header/{*}mutable/{*}ReturnCode").text = "011000"  # type: ignore[union-attr]
+
+
+def _wrapped(root: etree._Element) -> None:
+    """The signed header goes elsewhere, and another one takes its place."""
+    header = root.find("{*}header")
+    assert header is not None
+    other = etree.fromstring(etree.tostring(header))
+    del other.attrib["authenticate"]
+    root.insert(0, other)
+    root[-1].append(header)
+
+
+def _second_signature(root: etree._Element) -> None:
+    found = root.find("{*}AuthSignature")
+    assert found is not None
+    root[-1].append(etree.fromstring(etree.tostring(found)))
+
+
+def _unmarked(root: etree._Element) -> None:
+    del root.find("{*}body/{*}ReturnCode").attrib["authenticate"]  # type: ignore[union-attr]
+
+
+def _other_reference(root: etree._Element) -> None:
+    root.find(".//{*}Reference").set("URI", "#xpointer(//*[@id='x'])")  # type: ignore[union-attr]
+
+
+def _no_signature(root: etree._Element) -> None:
+    root.remove(root.find("{*}AuthSignature"))  # type: ignore[arg-type]
+
+
+def _second_header(root: etree._Element) -> None:
+    found = root.find("{*}header")
+    assert found is not None
+    root.append(etree.fromstring(etree.tostring(found)))
+
+
+@pytest.mark.parametrize(
+    "attack", [_changed, _wrapped, _second_signature, _unmarked, _other_reference, _no_signature, _second_header]
+)
+def test_an_answer_that_was_tampered_with_is_refused(attack: object) -> None:
+    root = read_document(signed(answer()))
+    attack(root)  # type: ignore[operator]
+    with pytest.raises(EbicsError):
+        read(etree.tostring(root))
+
+
+def test_an_answer_signed_with_another_key_is_refused() -> None:
+    root = answer(technical="091008")
+    sign(root, key("X002"))
+    with pytest.raises(NotSigned) as refused:
+        read(written(root))
+    assert refused.value.code == "091008"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"<ebicsResponse", b'<!DOCTYPE a [<!ENTITY b "c">]><ebicsResponse'),
+        (b"<ebicsResponse", b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><ebicsResponse'),
+        (b"OK</ReportText>", b"&b;</ReportText>"),
+        (b"<body>", b'<body Id="x"><a Id="x"/>'),
+        (b"UTF-8", b"UTF-7"),
+        (b"</body>", b""),
+        (b"urn:org:ebics:H005", b"urn:org:ebics:H009"),
+        (b">1</SegmentNumber>", b">-1</SegmentNumber>"),
+        (b">1</SegmentNumber>", b">99999999</SegmentNumber>"),
+    ],
+)  # fmt: skip
+def test_a_document_that_no_bank_sends_is_refused(old: bytes, new: bytes) -> None:
+    content = signed(answer()).replace(b"'", b'"', 4)
+    assert old in content
+    with pytest.raises(EbicsError):
+        read(content.replace(old, new))
+
+
+def test_deep_and_large_documents_are_refused() -> None:
+    with pytest.raises(EbicsError, match="deeply"):
+        read_document(b"<a>" * 60 + b"</a>" * 60)
+    with pytest.raises(EbicsError, match="larger"):
+        read_document(b"<a>" + b" " * 9_000_000 + b"</a>")
+
+
+def test_answers_about_keys_and_versions() -> None:
+    root = answer(technical="091002")
+    content = written(root).replace(b"ebicsResponse", b"ebicsKeyManagementResponse")
+    assert read_key_answer(content, "H005").code == "091002"
+    with pytest.raises(EbicsError):
+        # An answer that needs no signature is none to a request that is signed.
+        read(content)
+    versions = (
+        b'<ebicsHEVResponse xmlns="http://www.ebics.org/H000"><SystemReturnCode><ReturnCode>%s</ReturnCode><ReportText>no host'
+        b'</ReportText></SystemReturnCode><VersionNumber ProtocolVersion="H003">02.40</VersionNumber>'
+        b'<VersionNumber ProtocolVersion="H005">03.00</VersionNumber></ebicsHEVResponse>'
+    )
+    assert read_versions(versions % b"000000") == {"H005": "03.00"}
+    with pytest.raises(EbicsError, match="no host"):
+        read_versions(versions % b"091011")
+
+
+def test_codes_have_words_and_keep_their_digits() -> None:
+    assert in_words("090003").endswith("(090003)")
+    assert in_words("099999", "Etwas Neues.") == "Etwas Neues (099999)"
+    assert in_words("099999") == "The bank refused (099999)"
+
+
+# --- Rights and the protocol
+
+
+RIGHTS = b"""<HTDResponseOrderData xmlns="urn:org:ebics:H005"><PartnerInfo>
+<AccountInfo ID="a1" Currency="EUR" Description="Girokonto"><AccountNumber international="false">202051</AccountNumber>
+<AccountNumber international="true">DE02 1203 0000 0000 2020 51</AccountNumber><AccountHolder>Muster GmbH</AccountHolder></AccountInfo>
+<OrderInfo><AdminOrderType>BTD</AdminOrderType><Service><ServiceName>EOP</ServiceName><Scope>DE</Scope><Container containerType="ZIP"/>
+<MsgName version="08">camt.053</MsgName></Service><Description>Auszug</Description></OrderInfo></PartnerInfo>
+<UserInfo><UserID Status="1">TECH1</UserID><Name>Technik</Name>
+<Permission><AdminOrderType>BTD</AdminOrderType><Service><ServiceName>EOP</ServiceName><Scope>DE</Scope><Container containerType="ZIP"/>
+<MsgName version="08">camt.053</MsgName></Service></Permission>
+<Permission AuthorisationLevel="T"><AdminOrderType>BTU</AdminOrderType><Service><ServiceName>SCT</ServiceName><MsgName>pain.001</MsgName>
+</Service></Permission><Permission><AdminOrderType>HAC</AdminOrderType></Permission></UserInfo></HTDResponseOrderData>"""
+
+
+def test_rights_say_what_may_be_fetched_and_sent() -> None:
+    found = rights.read_rights(RIGHTS)
+    assert [(account.iban, account.holder, account.name) for account in found.accounts] == [
+        ("DE02120300000000202051", "Muster GmbH", "Girokonto")
+    ]
+    [order] = found.orders_of("camt.053")
+    assert str(order.service) == "EOP:DE::camt.053.08 (ZIP)"
+    assert found.classes_of("transfers") == {"T"}
+    assert (
+        found.orders_of("camt.052")
+        == found.orders_of("instant_transfers")
+        == found.orders_of("checked_transfers")
+        == []
+    )
+    old = RIGHTS.replace(b"H005", b"H004")
+    old = re.sub(
+        rb"(?s)<Permission>.*</Permission>", b"<Permission><OrderTypes>C53 STA CCT</OrderTypes></Permission>", old
+    )
+    told = rights.read_rights(old)
+    assert [order.type for order in told.orders_of("camt.053") + told.orders_of("transfers")] == ["C53", "CCT"]
+    assert told.classes_of("transfers") == {"?"}
+
+
+def test_the_protocol_says_how_an_order_ended() -> None:
+    entry = (
+        "<OrgnlPmtInfAndSts><OrgnlPmtInfId>{action}</OrgnlPmtInfId><StsRsnInf><Orgtr><Id><OrgId><Othr><Id>{order}</Id><SchmeNm>"
+        "<Prtry>OrderID</Prtry></SchmeNm></Othr></OrgId></Id></Orgtr><Rsn><Cd>{reason}</Cd></Rsn><AddtlInf>Text</AddtlInf></StsRsnInf>"
+        "</OrgnlPmtInfAndSts>"
+    )
+    document = (
+        '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.03"><CstmrPmtStsRpt>'
+        + entry.format(action="FILE_UPLOAD", order="N001", reason="TS01")
+        + entry.format(action="ORDER_HAC_FINAL_NEG", order="N002", reason="DS0E")
+        + "</CstmrPmtStsRpt></Document>"
+    )
+    first, second = protocol.read_protocol(document.encode())
+    assert (first.action, first.order_id, first.is_good) == (protocol.ARRIVED, "N001", True)
+    assert (protocol.FINAL[second.action], second.order_id, second.text) == ("refused", "N002", "Text")
+    with pytest.raises(EbicsError):
+        protocol.read_protocol(b"<Document/>")
