@@ -113,9 +113,11 @@ ERRORS: dict[str, type[Error]] = {
 }
 # The paths that programs ask to watch the service, often before a person has opened a page.
 SYSTEM_PATHS = frozenset(("/healthz", "/readyz", "/metrics", "/openapi.json"))
-FINTS, ENABLE_BANKING = "fints", "enable_banking"
+FINTS, ENABLE_BANKING, EBICS = "fints", "enable_banking", "ebics"
 # The setting that sets a provider up.
-_NEEDS = {FINTS: "fints_product_id", salt_edge.NAME: "salt_edge_app_id", ENABLE_BANKING: "enable_banking_app_id"}
+_NEEDS = {
+    EBICS: "ebics", FINTS: "fints_product_id", salt_edge.NAME: "salt_edge_app_id", ENABLE_BANKING: "enable_banking_app_id",
+}  # fmt: skip
 
 
 def all_endpoints() -> list[Endpoint]:
@@ -461,6 +463,8 @@ def set_up_banks(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         providers[salt_edge.NAME] = salt_edge.set_up(settings, vault, clock, _bank_network(settings))
     if settings.enable_banking_app_id:
         providers[ENABLE_BANKING] = _enable_banking(settings, db, clock)
+    if settings.ebics:
+        providers[EBICS] = _ebics(settings, db, vault, clock, providers[FilesProvider.name])
     return Banking(providers, connect_providers(settings, providers), set())
 
 
@@ -472,6 +476,12 @@ def _fints(settings: Settings, db: Database, vault: Vault, clock: Clock, orders:
 
     banks = read_list(Path(settings.fints_banks)) if settings.fints_banks else {}
     return FintsProvider(db, vault, clock, _bank_network(settings), settings.fints_product_id, banks, orders)
+
+
+def _ebics(settings: Settings, db: Database, vault: Vault, clock: Clock, orders: BankProvider) -> BankProvider:
+    from kontobahn.bank_providers.ebics.adapter import EbicsProvider
+
+    return EbicsProvider(db, vault, clock, _bank_network(settings), orders)
 
 
 def _bank_network(settings: Settings) -> OutboundClient:

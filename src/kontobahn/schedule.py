@@ -6,6 +6,7 @@ from kontobahn import credits
 from kontobahn.access import factors, passwords, sessions, signin
 from kontobahn.api import idempotency, request_log, tasks
 from kontobahn.api.call import Context
+from kontobahn.bank_providers.ebics import store as ebics_store
 from kontobahn.bank_providers.enable_banking import store as enable_banking_store
 from kontobahn.bank_providers.fints import store as fints_store
 from kontobahn.bank_providers.sandbox import adapter as sandbox
@@ -34,6 +35,7 @@ _EXPIRED = (
     signin.purge,
     tasks.purge,
     sandbox.tidy,
+    ebics_store.remove_orphans,
     fints_store.remove_orphans,
     enable_banking_store.end_orphans,
     mail_outbox.purge,

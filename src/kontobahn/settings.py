@@ -158,6 +158,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about("file with the list of FinTS banks and their addresses; without it a person types the bank's address"),
     ] = ""
+    ebics: Annotated[
+        bool,
+        _about("offer EBICS, the company's own line to its bank: statements unattended, by a user that cannot pay"),
+    ] = False
     salt_edge_app_id: Annotated[str, _about("App-id from Salt Edge; needed for the provider `salt_edge`")] = ""
     salt_edge_secret: Annotated[str, _about("the Secret that belongs to it")] = ""
     salt_edge_private_key: Annotated[

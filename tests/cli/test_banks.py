@@ -10,6 +10,7 @@ import pytest
 
 from kontobahn.bank_providers.fints.setup import read_list
 from kontobahn.errors import SetupError
+from simulators.ebics_bank import Break, EbicsBank, Line
 from simulators.enable_banking import EnableBanking
 from simulators.enable_banking_wire import key_pair, private_pem, public_pem
 from simulators.fints_bank import FakeBank
@@ -42,6 +43,22 @@ def test_a_bank_is_asked_who_it_is(cli: CommandLine, bank: FakeBank, monkeypatch
     assert "HTTP status 500" in cli.refused(*there, address, code=1)
     assert "--blz" in cli.refused("banks", "try", "fints", code=1)
     assert bank.faults == []
+
+
+def test_an_ebics_bank_is_asked_what_it_speaks(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank = EbicsBank()
+    line = Line(bank)
+    there = ("banks", "try", "ebics", "--url", line.url, "--host")
+    assert "cannot be reached" in cli.refused(*there, bank.host, code=1)
+    monkeypatch.setenv("KONTOBAHN_BANK_ALLOW", urlsplit(line.url).netloc)
+    assert "version 3.0 is used" in cli.ok(*there, bank.host).out
+    assert "091011" in cli.refused(*there, "NOBANK", code=1)
+    assert "host id has up to 35" in cli.refused(*there, "no host", code=1)
+    bank.breaks = [Break("nonsense"), Break("503")]
+    assert "does not answer as EBICS has it" in cli.refused(*there, bank.host, code=1)
+    assert "HTTP status 503" in cli.refused(*there, bank.host, code=1)
+    assert "--host" in cli.refused("banks", "try", "ebics", code=1)
+    line.hang_up()
 
 
 def test_an_application_at_enable_banking_is_asked_how_it_stands(
@@ -81,7 +98,9 @@ def test_an_application_at_enable_banking_is_asked_how_it_stands(
 
 def test_what_reaches_nothing_has_nothing_to_try(cli: CommandLine) -> None:
     assert "nothing to try" in cli.ok("banks", "try", "sandbox").out
-    assert "there are files, sandbox, fints, salt-edge, enable-banking" in cli.refused("banks", "try", "fintz", code=1)
+    assert "there are files, sandbox, ebics, fints, salt-edge, enable-banking" in cli.refused(
+        "banks", "try", "fintz", code=1
+    )
 
 
 def test_salt_edge_is_asked_for_a_bank(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

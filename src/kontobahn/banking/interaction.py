@@ -59,6 +59,15 @@ class Picture(NamedTuple):
     content: bytes
 
 
+class Document(NamedTuple):
+    """A paper for the person to print or keep."""
+
+    file_name: str
+    media_type: str
+    content: bytes
+    language: Language
+
+
 class Polling(NamedTuple):
     """The times at which a confirmation elsewhere is asked for: when first, how often, how many times at most."""
 
@@ -88,6 +97,7 @@ class Step(NamedTuple):
     polling: Polling | None = None
     url: str | None = None
     button: Words = CONTINUE
+    documents: tuple[Document, ...] = ()
 
 
 class Interaction(NamedTuple):

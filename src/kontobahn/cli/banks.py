@@ -12,6 +12,7 @@ import typer
 from kontobahn import __version__
 from kontobahn.access.audit import COMMAND_LINE
 from kontobahn.access.principal import Principal
+from kontobahn.bank_providers.ebics import setup as ebics
 from kontobahn.bank_providers.enable_banking import setup as enable_banking
 from kontobahn.bank_providers.enable_banking.store import NAME as ENABLE_BANKING
 from kontobahn.bank_providers.fints.adapter import MAX_BYTES, SECONDS
@@ -37,10 +38,14 @@ def banks() -> None:
 @app.command("try")
 def attempt(
     provider: Annotated[
-        str, typer.Argument(metavar="PROVIDER", help="enable-banking, fints, salt-edge, sandbox or files.")
+        str, typer.Argument(metavar="PROVIDER", help="ebics, enable-banking, fints, salt-edge, sandbox or files.")
     ],
     blz: Annotated[str, typer.Option("--blz", metavar="BLZ", help="For fints: which bank to ask.")] = "",
-    url: Annotated[str, typer.Option("--url", metavar="URL", help="Its FinTS address, if the list lacks it.")] = "",
+    url: Annotated[
+        str,
+        typer.Option("--url", metavar="URL", help="Its address; for fints only if the list lacks it."),
+    ] = "",
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="For ebics: the bank's host id.")] = "",
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -50,13 +55,15 @@ def attempt(
         found = f"The provider {provider} reaches nothing outside: there is nothing to try."
     elif provider == "fints":
         found = asyncio.run(_try_fints(settings, blz, url))
+    elif provider == "ebics":
+        found = asyncio.run(_try_ebics(settings, url, host))
     elif provider in ("salt-edge", "salt_edge"):
         found = asyncio.run(salt_edge.probe(settings, SystemClock(), _network(settings)))
     elif provider.replace("-", "_") == ENABLE_BANKING:
         found = asyncio.run(_try_enable_banking(settings))
     else:
         raise SetupError(
-            f"There is no provider “{provider}”: there are files, sandbox, fints, salt-edge, enable-banking."
+            f"There is no provider “{provider}”: there are files, sandbox, ebics, fints, salt-edge, enable-banking."
         )
     say({"provider": provider, "found": found}, found, as_json=as_json)
 
@@ -70,6 +77,18 @@ async def _try_enable_banking(settings: Settings) -> str:
     return_url = f"{settings.base_url}{RETURN_PATH}/{ENABLE_BANKING}"
     try:
         return await enable_banking.probe(settings, SystemClock(), client, return_url)
+    finally:
+        await client.close()
+
+
+async def _try_ebics(settings: Settings, url: str, host: str) -> str:
+    if not url or not host:
+        raise SetupError(
+            "Name the bank's address with --url and its host id with --host: both stand in its data sheet."
+        )
+    client = _network(settings)
+    try:
+        return await ebics.probe(client, url, host)
     finally:
         await client.close()
 

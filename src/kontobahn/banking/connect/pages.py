@@ -60,6 +60,9 @@ class ConnectPages:
             Route(path, _PAGES.or_unavailable(self.page), methods=["GET"]),
             Route(path, _PAGES.or_unavailable(self.step), methods=["POST"]),
             Route(f"{path}/picture/{{number:int}}", _PAGES.or_unavailable(self.picture), methods=["GET"]),
+            Route(
+                f"{path}/document/{{number:int}}/{{language}}", _PAGES.or_unavailable(self.document), methods=["GET"]
+            ),
             *ReturnPages(self._context).routes(),
         ]
 
@@ -127,6 +130,22 @@ class ConnectPages:
         headers = {**HEADERS, "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; sandbox"}
         return Response(content, headers=headers, media_type=media_type)
 
+    async def document(self, request: Request) -> Response:
+        """A paper of a step, to be printed."""
+        row = await self._find(request)
+        kept = None if row is None else steps.open_kept(self._context.vault, row)
+        step = None if kept is None else kept.step
+        if row is None or step is None or row.number != request.path_params["number"]:
+            return _PAGES.gone()
+        found = next((one for one in step.documents if one.language == request.path_params["language"]), None)
+        if found is None or found.media_type != "application/pdf":
+            return _PAGES.gone()
+        headers = {
+            **HEADERS, "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Content-Disposition": f'attachment; filename="{found.file_name}"',
+        }  # fmt: skip
+        return Response(found.content, headers=headers, media_type=found.media_type)
+
     # --- Beginning
 
     async def _choose(self, request: Request, row: InteractionRow, kept: Kept, form: Form) -> Words | None:
@@ -184,6 +203,7 @@ class ConnectPages:
             refresh = self._refresh(row, values["step"])
             if kept.step is not None and (kept.step.picture or kept.step.flicker):
                 values["picture"] = f"{steps.PATH}/{request.path_params['token']}/picture/{row.number}"
+            values["documents"] = f"{steps.PATH}/{request.path_params['token']}/document/{row.number}"
         return _PAGES.show("connect_step.html", values, return_to, status, refresh)
 
     def _refresh(self, row: InteractionRow, step: Step | None) -> int | str | None:

@@ -79,3 +79,7 @@ _ERRORS = {
 def error_text(error_class: str | None, message: str | None) -> Words:
     said = message or error_class or ""
     return _ERRORS.get(error_class or "", Words(said, said))
+
+
+PRINT_DE = Words("Brief auf Deutsch (PDF)", "Letter in German (PDF)")
+PRINT_EN = Words("Brief auf Englisch (PDF)", "Letter in English (PDF)")

@@ -27,6 +27,12 @@ ANOTHER = N_("you sign in at your bank once; after that, transactions arrive by 
 # By the name in the setting: the name that people know, and one sentence.
 PROVIDERS = {
     "fints": ("FinTS", N_("directly to German banks with your online banking login, without anybody in between.")),
+    "ebics": (
+        "EBICS",
+        N_(
+            "your company's own line to its bank, by keys and a letter: statements come daily, and nothing can be paid with it."
+        ),
+    ),
     "enable_banking": (
         "Enable Banking",
         N_("a licensed company between you and banks in Europe; you sign in at your bank."),

@@ -1,0 +1,1 @@
+"""EBICS behind the port: the company's own line to its bank."""

@@ -1,0 +1,363 @@
+"""EBICS behind the port: the company's own line to its bank, which fetches statements unattended and cannot pay.
+
+From the data sheet to the first statement takes weeks, because a letter goes to the bank: an access is kept from its keys on, and
+whoever connects again goes on with it. Nothing is asked of a bank whose keys nobody has compared.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import date, timedelta
+
+import msgspec
+
+from kontobahn.bank_providers.ebics import letter, rules, statements, store
+from kontobahn.bank_providers.ebics.client import EbicsClient, Line
+from kontobahn.bank_providers.ebics.store import NAME, DownloadRow
+from kontobahn.bank_providers.ebics.wire import Access, KeptKey, kept_pair, kept_public
+from kontobahn.bank_providers.http import Network
+from kontobahn.banking.interaction import Given, Interaction, Step
+from kontobahn.banking.payments import status_reports
+from kontobahn.banking.provider import (
+    BadSignature,
+    BankProvider,
+    ConnectionFinished,
+    ConnectRequest,
+    ConnectStart,
+    Delivery,
+    ListedBank,
+    OrderFile,
+    PaymentOrder,
+    PaymentReport,
+    PaymentStart,
+    PersonHere,
+    ProviderDown,
+    ProviderRefused,
+    RefreshType,
+    Report,
+    Snapshot,
+)  # fmt: skip
+from kontobahn.clock import MINUTE, Clock, berlin_date, to_datetime
+from kontobahn.db import Database, Tx, leases
+from kontobahn.formats.ebics import return_codes
+from kontobahn.formats.ebics.documents import EbicsError
+from kontobahn.formats.ebics.keys import Protocol, PublicKey, new_key, typed_digest
+from kontobahn.formats.ebics.requests import BankKeys, Period, check_id
+from kontobahn.formats.ebics.rights import Rights, read_rights
+from kontobahn.formats.ebics.services import Kind, Order, order_of
+from kontobahn.formats.statements import StatusReport
+from kontobahn.sentences import without_stop
+from kontobahn.threads import Pool
+from kontobahn.vault import Vault
+
+BANK_NAME = "EBICS-Zugang Ihrer Bank"
+THREADS, WAITING = 4, 64
+STEP_TIME = 60 * MINUTE
+RENEW_SECONDS = 120.0
+REFRESH_AFTER = 5 * MINUTE
+# Statements that banks usually keep for a first fetch.
+HISTORY = timedelta(days=90)
+
+
+class Flow(msgspec.Struct):
+    """The state that is sealed between two steps. The access itself is not in it."""
+
+    request: ConnectRequest
+    stage: str
+    ref: str = ""
+    # The bank's keys that are to be compared.
+    bank: list[KeptKey] = []
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_flow = msgspec.msgpack.Decoder(Flow).decode
+
+
+class EbicsProvider:
+    name = NAME
+    debit_settles = True
+    orders_are_files = True
+
+    def __init__(self, db: Database, vault: Vault, clock: Clock, network: Network, orders: BankProvider) -> None:
+        self._db, self._vault, self._clock, self._network = db, vault, clock, network
+        self._orders = orders
+        self._pool = Pool(NAME, threads=THREADS, waiting=WAITING)
+        self._client = EbicsClient(db, vault, clock, network, self._pool)
+
+    async def close(self) -> None:
+        self._pool.close()
+        await self._network.close()
+
+    async def banks(self) -> Sequence[ListedBank]:
+        return [ListedBank(statements.CODE, BANK_NAME, "DE", "partner", templates=("SEPA", "SEPA_INSTANT"))]
+
+    # --- Connecting
+
+    async def start_connect(self, request: ConnectRequest) -> ConnectStart:
+        if (request.provider_code or statements.CODE) != statements.CODE:
+            raise ProviderRefused("ProviderNotFound", "EBICS has no such bank in its list")
+        if request.provider_ref is not None:
+            _, access = await self._find(request.provider_ref)
+            interaction = await self._compare_again(Flow(request, "compare", request.provider_ref), access)
+            return ConnectStart(None, interaction.expires_at, access.bank_name, "DE", "", interaction)
+        waiting = await self._db.read(store.unfinished, self._vault, request.organization_id)
+        flow = Flow(request, "choose" if waiting else "sheet")
+        interaction = self._step(flow, rules.choice_step(waiting) if waiting else rules.data_sheet_step())
+        return ConnectStart(None, interaction.expires_at, BANK_NAME, "DE", "", interaction)
+
+    async def proceed(self, state: bytes, given: Given) -> Interaction | Sequence[Report]:
+        flow = _decode_flow(state)
+        match flow.stage:
+            case "choose":
+                return await self._choose(flow, _one(given, "access"))
+            case "sheet":
+                return await self._take_sheet(flow, given)
+            case "letter":
+                return await self._activated(flow)
+            case _:
+                return await self._compare(flow, given)
+
+    async def abandon(self, state: bytes) -> None:
+        """Does nothing: the access waits for whoever comes back."""
+
+    async def _choose(self, flow: Flow, chosen: str) -> Interaction | Sequence[Report]:
+        if chosen == "new":
+            return self._step(flow, rules.data_sheet_step(), "sheet")
+        organization_id, access = await self._find(chosen)
+        if organization_id != flow.request.organization_id:
+            raise ProviderRefused("ConnectionNotFound", "There is no such access")
+        flow.ref = chosen
+        if access.stage == "made":
+            access = await self._send_keys(flow, access)
+        if access.stage == "compared":
+            return await self._finish(flow, access)
+        return await self._show_letter(flow, access)
+
+    async def _take_sheet(self, flow: Flow, given: Given) -> Interaction:
+        try:
+            host = check_id("Host ID", _one(given, "host"))
+            partner, user = check_id("Partner ID", _one(given, "partner")), check_id("User ID", _one(given, "user"))
+        except EbicsError as error:
+            raise ProviderRefused("InvalidCredentials", without_stop(str(error))) from None
+        url = _one(given, "url")
+        spoken = await self._client.versions(url, host)
+        if not spoken:
+            raise ProviderRefused("ProviderError", "The bank speaks neither version 3.0 nor 2.5 of EBICS")
+        protocol: Protocol = "H005" if "H005" in spoken else "H004"
+        now = to_datetime(self._clock.now())
+        name = f"{partner} {user}"
+        keys = [kept_pair(await self._pool.run(new_key, version, name, now)) for version in ("A006", "X002", "E002")]
+        access = Access(
+            bank_name=_one(given, "bank"), url=url, protocol=protocol, host_id=host, partner_id=partner, user_id=user,
+            company=_one(given, "company"), signature=keys[0], authentication=keys[1], encryption=keys[2],
+        )  # fmt: skip
+        flow.ref = secrets.token_hex(16)
+        # Before the bank sees them: keys that it has and we have not would be of no use to anybody.
+        await self._db.write(store.create, self._vault, flow.request.organization_id, flow.ref, access)
+        return await self._show_letter(flow, await self._send_keys(flow, access))
+
+    async def _send_keys(self, flow: Flow, access: Access) -> Access:
+        """Sends INI and HIA, each until the bank has it."""
+        async with self._holding(flow.ref):
+            organization_id, access = await self._find(flow.ref)
+            for order_type in ("INI", "HIA"):
+                if order_type in access.sent:
+                    continue
+                was_tried = order_type in access.tried
+                access.tried = [*access.tried, order_type]
+                await self._save(organization_id, flow.ref, access)
+                answer = await self._client.send_keys(access, order_type)
+                # The answer to an earlier attempt was lost: the bank has the keys, and takes none a second time.
+                if not (was_tried and answer.code in return_codes.USER_STATE):
+                    rules.check(answer)
+                access.sent = [*access.sent, order_type]
+                await self._save(organization_id, flow.ref, access)
+            if access.stage == "made":
+                access.stage, access.sent_at = "sent", self._clock.now()
+                await self._save(organization_id, flow.ref, access)
+        return access
+
+    async def _show_letter(self, flow: Flow, access: Access, said: str = "") -> Interaction:
+        documents = await self._pool.run(letter.letters, access, berlin_date(access.sent_at or self._clock.now()))
+        return self._step(flow, rules.letter_step(documents, said), "letter")
+
+    async def _activated(self, flow: Flow) -> Interaction:
+        _, access = await self._find(flow.ref)
+        try:
+            return await self._compare_again(flow, access)
+        except ProviderRefused as error:
+            if error.error_class != rules.NOT_GRANTED:
+                raise
+            return await self._show_letter(flow, access, str(error))
+
+    async def _compare_again(self, flow: Flow, access: Access) -> Interaction:
+        bank = await self._client.bank_keys(access)
+        flow.bank = [kept_public(bank.authentication), kept_public(bank.encryption)]
+        return self._step(flow, rules.comparison_step(), "compare")
+
+    async def _compare(self, flow: Flow, given: Given) -> Sequence[Report]:
+        organization_id, access = await self._find(flow.ref)
+        bank = BankKeys(flow.bank[0].public(), flow.bank[1].public())
+        for key, name in ((bank.authentication, "x002"), (bank.encryption, "e002")):
+            try:
+                typed = typed_digest(_one(given, name))
+            except EbicsError as error:
+                raise ProviderRefused("InvalidCredentials", f"{name.upper()}: {without_stop(str(error))}") from None
+            if not _is_hash_of(key, typed):
+                raise ProviderRefused(
+                    "InvalidCredentials",
+                    f"The hash of the bank's key {name.upper()} is another one: nothing was connected. Ask your bank before you try again",
+                )
+        async with self._holding(flow.ref):
+            organization_id, access = await self._find(flow.ref)
+            access.bank_authentication, access.bank_encryption = flow.bank
+            access.stage = "compared"
+            await self._save(organization_id, flow.ref, access)
+        return await self._finish(flow, access)
+
+    async def _finish(self, flow: Flow, access: Access) -> Sequence[Report]:
+        snapshot = await self._read(flow.ref, None, is_first=flow.request.provider_ref is None)
+        return [ConnectionFinished(flow.ref, flow.request.pending_token, snapshot)]
+
+    def _step(self, flow: Flow, step: Step, stage: str | None = None) -> Interaction:
+        flow.stage = stage or flow.stage
+        return Interaction(step, _encode(flow), self._clock.now() + STEP_TIME)
+
+    # --- Reading
+
+    async def refresh(
+        self, provider_ref: str, kind: RefreshType, since: date | None = None, person: PersonHere | None = None
+    ) -> Sequence[Report]:
+        return [ConnectionFinished(provider_ref, snapshot=await self.fetch(provider_ref, since))]
+
+    async def fetch(
+        self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
+    ) -> Snapshot:
+        return await self._read(provider_ref, since)
+
+    async def _read(self, ref: str, since: date | None, *, is_first: bool = False) -> Snapshot:
+        """Fetches what is new at the bank, stores it, and returns what is stored since a day."""
+        async with self._holding(ref):
+            organization_id, access = await self._find(ref)
+            if access.stage != "compared":
+                raise ProviderRefused(rules.NOT_GRANTED, "Nobody has compared the bank's keys yet")
+            line = Line(organization_id, ref, access)
+            await self._client.resume(line)
+            rights = await self._rights(line)
+            today = berlin_date(self._clock.now())
+            for kind in rules.wanted_kinds(rights):
+                for order in self._orders_of(kind, rights, access):
+                    has_history = is_first and kind in ("camt.053", "mt940")
+                    await self._client.download(
+                        line, kind, order, Period(today - HISTORY, today) if has_history else None
+                    )
+            return await self._snapshot(line, rights, since)
+
+    def _orders_of(self, kind: Kind, rights: Rights | None, access: Access) -> list[Order]:
+        return [order_of(kind, access.protocol)] if rights is None else rights.orders_of(kind)
+
+    async def _rights(self, line: Line) -> Rights | None:
+        """Asks what we may do. None if the bank does not tell."""
+        try:
+            told = await self._client.fetch_small(line, "HTD")
+        except ProviderRefused as error:
+            if error.raw_status not in (return_codes.NO_RIGHT, "091005", "091006"):
+                raise
+            return None
+        if told is None:
+            return None
+        try:
+            rights = await self._pool.run(read_rights, told)
+        except EbicsError as error:
+            raise ProviderRefused("ProviderError", without_stop(str(error))) from None
+        if told != line.access.rights:
+            line.access.rights = told
+            await self._save(line.organization_id, line.ref, line.access)
+        return rights
+
+    async def _snapshot(self, line: Line, rights: Rights | None, since: date | None) -> Snapshot:
+        rows = await self._db.write(store.since, line.organization_id, line.ref, since)
+        reading = statements.Reading(rights.accounts if rights else ())
+        for row in rows:
+            await self._add(reading, row)
+        for report in reading.reports:
+            await self._db.write(_apply, line.organization_id, report)
+        connection = statements.connection_facts(line.access, line.ref, self._clock.now() + REFRESH_AFTER)
+        missing = rules.missing_rights(rights, line.access.protocol)
+        return await self._pool.run(reading.snapshot, connection, missing, since)
+
+    async def _add(self, reading: statements.Reading, row: DownloadRow) -> None:
+        with await self._client.plain(row) as plain:
+            await self._pool.run(reading.add, statements.Plain(f"{row.kind}-{row.id}", plain))
+
+    async def remove(self, provider_ref: str) -> None:
+        await self._db.write(store.remove, provider_ref)
+
+    # --- Accesses
+
+    async def _find(self, ref: str) -> tuple[str, Access]:
+        found = await self._db.read(store.find, self._vault, ref)
+        if found is None:
+            raise ProviderRefused("ConnectionNotFound", "There is no such access")
+        return found
+
+    async def _save(self, organization_id: str, ref: str, access: Access) -> None:
+        await self._db.write(store.save, self._vault, organization_id, ref, access)
+
+    @asynccontextmanager
+    async def _holding(self, ref: str) -> AsyncIterator[None]:
+        """Has the access for one piece of work, over all processes."""
+        holder = secrets.token_hex(8)
+        if not await self._db.write(store.claim, ref, holder):
+            raise ProviderDown("Another process speaks with the bank for this access. Try again in a few minutes.")
+        keeping = leases.renewing(self._db, RENEW_SECONDS, store.claim, ref, holder)
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            await self._db.write(store.release, ref, holder)
+
+    # --- Payments: order files
+
+    async def create_payment(self, order: PaymentOrder) -> PaymentStart:
+        return await self._orders.create_payment(order)
+
+    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
+        return await self._orders.create_payment(order)
+
+    async def payment_status(self, provider_ref: str) -> PaymentReport:
+        return await self._orders.payment_status(provider_ref)
+
+    async def cancel_payment(self, provider_ref: str) -> PaymentReport:
+        return await self._orders.cancel_payment(provider_ref)
+
+    def order_file(
+        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
+    ) -> OrderFile:
+        return self._orders.order_file(message_id, created_at, orders, issued_at)
+
+    async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
+        raise ProviderRefused("ActionNotSupported", "EBICS has no pages of the bank")
+
+    def read_webhook(self, delivery: Delivery) -> str:
+        raise BadSignature("banks send nothing by EBICS")
+
+    def reports(self, kind: str, body: bytes) -> list[Report]:
+        return []
+
+
+def _apply(tx: Tx, organization_id: str, report: StatusReport) -> None:
+    status_reports.apply_report(tx, organization_id, report)
+
+
+def _is_hash_of(key: PublicKey, typed: bytes) -> bool:
+    """Returns whether it is the hash of the certificate, or that of the key itself: letters show the one or the other."""
+    known = [key.digest("H004"), *([key.digest("H005")] if key.certificate else [])]
+    return any(hmac.compare_digest(typed, digest) for digest in known)
+
+
+def _one(given: Given, name: str) -> str:
+    return "".join(given.get(name, ())).strip()

@@ -1,0 +1,264 @@
+"""Messages to a bank and its answers: keys, what the bank knows about us, and downloads that are stored before the bank has a receipt.
+
+Signing and reading happens in threads. Only what the protocol calls a failure is raised, in the words of the port.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from typing import IO, NamedTuple, ParamSpec, TypeVar
+
+from kontobahn.bank_providers.ebics import rules, store
+from kontobahn.bank_providers.ebics.store import DownloadRow, NewDownload
+from kontobahn.bank_providers.ebics.wire import Access
+from kontobahn.bank_providers.http import Network, not_reached
+from kontobahn.banking.provider import ProviderDown, ProviderRefused
+from kontobahn.clock import Clock, to_datetime
+from kontobahn.db import Database
+from kontobahn.formats.ebics import answers, key_data, payloads, requests
+from kontobahn.formats.ebics import return_codes as codes
+from kontobahn.formats.ebics.answers import Answer, NotSigned
+from kontobahn.formats.ebics.documents import MAX_BYTES, EbicsError
+from kontobahn.formats.ebics.keys import Protocol, unwrap
+from kontobahn.formats.ebics.requests import BankKeys, Period, Waiting
+from kontobahn.formats.ebics.services import Order
+from kontobahn.outbound import Refused, Unreached
+from kontobahn.sentences import said, without_stop
+from kontobahn.threads import Pool
+from kontobahn.vault import Vault
+
+P = ParamSpec("P")
+T = TypeVar("T")
+SECONDS = 60.0
+_HEADERS = {"Content-Type": "text/xml; charset=UTF-8"}
+# All that the bank knows about us fits into memory.
+MAX_ADMIN_BYTES = 64 * 1024 * 1024
+# A larger download is worked on in files without a name.
+IN_MEMORY = 4 * 1024 * 1024
+# After this many answers that ask to go on elsewhere, a transaction is given up.
+MAX_RESUMES = 5
+
+
+class Line(NamedTuple):
+    """An access in use: whose it is, and the access itself."""
+
+    organization_id: str
+    ref: str
+    access: Access
+
+
+class EbicsClient:
+    def __init__(self, db: Database, vault: Vault, clock: Clock, network: Network, pool: Pool) -> None:
+        self._db, self._vault, self._clock, self._network, self._pool = db, vault, clock, network, pool
+
+    async def post(self, url: str, body: bytes) -> bytes:
+        try:
+            reply = await self._network.send(
+                "POST", url, headers=_HEADERS, body=body, seconds=SECONDS, max_bytes=MAX_BYTES, whole=True
+            )
+        except (Refused, Unreached) as error:
+            raise not_reached("The bank", error) from None
+        if reply.status != 200:
+            raise ProviderDown(said("The bank answers with HTTP status {status}.", status=reply.status))
+        return reply.content
+
+    # --- Keys
+
+    async def versions(self, url: str, host_id: str) -> dict[Protocol, str]:
+        content = await self.post(url, requests.versions_request(host_id))
+        return await self._in_thread(answers.read_versions, content)
+
+    async def send_keys(self, access: Access, order_type: str) -> Answer:
+        """Sends the key for signatures (INI), or the other two (HIA)."""
+        subscriber = access.subscriber()
+        if order_type == "INI":
+            data = await self._in_thread(key_data.signature_key_data, subscriber, access.signature.own())
+        else:
+            keys = access.authentication.own(), access.encryption.own()
+            data = await self._in_thread(key_data.other_keys_data, subscriber, *keys)
+        content = await self.post(access.url, requests.unsecured_request(subscriber, order_type, data))
+        return await self._in_thread(answers.read_key_answer, content, access.protocol)
+
+    async def bank_keys(self, access: Access) -> BankKeys:
+        """Asks for the bank's keys, which nobody has compared yet."""
+        subscriber, now = access.subscriber(), to_datetime(self._clock.now())
+        body = await self._in_thread(requests.bank_keys_request, subscriber, access.authentication.own(), now)
+        content = await self.post(access.url, body)
+
+        def read() -> BankKeys:
+            answer = answers.read_key_answer(content, access.protocol)
+            rules.check(answer)
+            if answer.order_data is None or answer.transaction_key is None:
+                raise EbicsError("The bank's answer does not hold its keys.")
+            key = unwrap(access.encryption.own(), answer.transaction_key)
+            plain = payloads.unpack(payloads.decoded(answer.order_data), key, MAX_BYTES)
+            return key_data.read_bank_keys(plain, subscriber)
+
+        return await self._in_thread(read)
+
+    # --- Downloads
+
+    async def fetch_small(
+        self, line: Line, order_type: str, period: Period | None = None, about: Waiting | None = None
+    ) -> bytes | None:
+        """Returns what the bank tells about us, with its receipt: nothing is lost if we forget it. None if there is nothing."""
+        access = line.access
+        answer = await self._begin(access, Order(order_type), period, about)
+        if answer is None:
+            return None
+        key, reader = await self._key(access, answer), payloads.Base64Reader()
+        parts, size, number = [reader.decode(answer.order_data or "")], 0, 1
+        while not answer.is_last:
+            number += 1
+            answer = await self._next(access, answer.transaction_id or "", number, answer.segments)
+            parts.append(reader.decode(answer.order_data or ""))
+            size += len(parts[-1])
+            if size > MAX_ADMIN_BYTES or number > answers.MAX_SEGMENTS:
+                raise ProviderRefused("ProviderError", "The bank tells more about the user than can be read")
+        data = await self._in_thread(lambda: b"".join(payloads.unpacked(parts, key, MAX_ADMIN_BYTES)))
+        await self.give_receipt(access, answer.transaction_id or "")
+        return data
+
+    async def download(self, line: Line, kind: str, order: Order, period: Period | None = None) -> bool:
+        """Stores what the bank has, and then tells it so. Returns False if there is nothing."""
+        answer = await self._begin(line.access, order, period)
+        if answer is None:
+            return False
+        key = await self._key(line.access, answer)
+        content = _text(answer)
+        new = NewDownload(
+            line.organization_id, line.ref, kind, str(order.service or order.type), answer.transaction_id or "", key, content,
+            answer.is_last,
+        )  # fmt: skip
+        row = await self._db.write(store.begin, self._vault, new)
+        await self._go_on(line, row, answer.segments)
+        return True
+
+    async def resume(self, line: Line) -> None:
+        """Finishes what was begun before: segments that are missing, and receipts that the bank does not have."""
+        for row in await self._db.read(store.open_downloads, line.organization_id, line.ref):
+            try:
+                await self._go_on(line, row, None)
+            except ProviderRefused as error:
+                if error.raw_status not in codes.LOST_TRANSACTION:
+                    raise
+                # The bank has forgotten the transaction, and offers the same again.
+                if row.is_whole:
+                    await self._db.write(store.has_receipt, row)
+                else:
+                    await self._db.write(store.drop, row)
+
+    async def _go_on(self, line: Line, row: DownloadRow, segments: int | None) -> None:
+        resumes = 0
+        while not row.is_whole:
+            answer = await self._next(line.access, row.transaction_id, row.segments + 1, segments, takes_resume=True)
+            if answer.technical == codes.RESUME:
+                resumes += 1
+                if answer.segment is None or not 0 < answer.segment <= row.segments or resumes > MAX_RESUMES:
+                    raise ProviderDown("The bank wants the download to go on where it cannot.")
+                row = await self._db.write(store.cut, row, answer.segment)
+                continue
+            content = _text(answer)
+            row = await self._db.write(store.add_segment, row, content, is_last=answer.is_last)
+        if not await self._can_be_unpacked(row):
+            await self._db.write(store.drop, row)
+            await self.give_receipt(line.access, row.transaction_id, is_positive=False)
+            raise ProviderDown("The bank's data cannot be decrypted, and were not taken.")
+        await self.give_receipt(line.access, row.transaction_id)
+        await self._db.write(store.has_receipt, row)
+
+    async def _can_be_unpacked(self, row: DownloadRow) -> bool:
+        try:
+            with await self.plain(row):
+                return True
+        except EbicsError:
+            return False
+
+    async def plain(self, row: DownloadRow) -> IO[bytes]:
+        """Returns a download as the bank had it before it was encrypted, in a file without a name. Raises EbicsError."""
+        key = store.key_of(self._vault, row)
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as encrypted:
+            reader = payloads.Base64Reader()
+            for number in range(1, row.segments + 1):
+                text = await self._db.read(store.segment, row, number)
+                encrypted.write(reader.decode(text.decode("ascii")))
+            reader.finish()
+            encrypted.seek(0)
+            plain: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed by whoever asks for it
+            try:
+                await self._pool.run(payloads.write_to, plain, iter(lambda: encrypted.read(IN_MEMORY), b""), key)
+            except BaseException:
+                plain.close()
+                raise
+        plain.seek(0)
+        return plain
+
+    async def give_receipt(self, access: Access, transaction_id: str, *, is_positive: bool = True) -> None:
+        key = access.authentication.own()
+        body = await self._in_thread(
+            lambda: requests.receipt_request(access.subscriber(), key, transaction_id, is_positive=is_positive)
+        )
+        rules.check(await self._ask(access, body))
+
+    async def _begin(
+        self, access: Access, order: Order, period: Period | None, about: Waiting | None = None
+    ) -> Answer | None:
+        now, key, bank = to_datetime(self._clock.now()), access.authentication.own(), access.bank()
+        body = await self._in_thread(
+            lambda: requests.download_request(access.subscriber(), key, bank, order, now, period=period, about=about)
+        )
+        answer = await self._ask(access, body)
+        if codes.NOTHING_THERE in (answer.technical, answer.business):
+            return None
+        rules.check(answer)
+        if answer.transaction_id is None or answer.order_data is None:
+            raise ProviderRefused("ProviderError", "The bank's answer holds no data")
+        return answer
+
+    async def _next(
+        self, access: Access, transaction_id: str, number: int, segments: int | None, *, takes_resume: bool = False
+    ) -> Answer:
+        key = access.authentication.own()
+        body = await self._in_thread(
+            lambda: requests.segment_request(
+                access.subscriber(), key, transaction_id, number, is_last=number == segments
+            )
+        )
+        answer = await self._ask(access, body)
+        if takes_resume and answer.technical == codes.RESUME:
+            return answer
+        rules.check(answer)
+        if answer.order_data is None or answer.segment not in (None, number):
+            raise ProviderDown("The bank sends another part of the data than it was asked for.")
+        return answer._replace(transaction_id=transaction_id, segments=segments)
+
+    async def _key(self, access: Access, answer: Answer) -> bytes:
+        wrapped = answer.transaction_key
+        if wrapped is None:
+            raise ProviderRefused("ProviderError", "The bank's answer holds no key of its data")
+        return await self._in_thread(lambda: unwrap(access.encryption.own(), wrapped))
+
+    async def _ask(self, access: Access, body: bytes) -> Answer:
+        content = await self.post(access.url, body)
+        try:
+            return await self._pool.run(answers.read_answer, content, access.protocol, access.bank().authentication)
+        except NotSigned as error:
+            raise rules.not_signed(error) from None
+        except EbicsError as error:
+            # It is unknown what the bank did.
+            raise ProviderDown(str(error)) from None
+
+    async def _in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await self._pool.run(function, *args, **kwargs)
+        except EbicsError as error:
+            raise ProviderRefused("ProviderError", without_stop(str(error))) from None
+
+
+def _text(answer: Answer) -> bytes:
+    """Returns a segment as it is stored: in base64, because banks may cut it anywhere."""
+    text = "".join((answer.order_data or "").split())
+    if not text.isascii():
+        raise ProviderRefused("ProviderError", "The bank's answer holds no data")
+    return text.encode("ascii")

@@ -1,0 +1,136 @@
+"""EBICS translated: return codes to failures, and the way from the data sheet to the first statement to the steps that pages show."""
+
+from __future__ import annotations
+
+from kontobahn.bank_providers.ebics.wire import Access
+from kontobahn.banking.interaction import CONFIRM, Document, Field, Option, Step, Words
+from kontobahn.banking.provider import PersonNeeded, ProviderDown, ProviderRefused
+from kontobahn.formats.ebics import return_codes as codes
+from kontobahn.formats.ebics.answers import Answer, NotSigned
+from kontobahn.formats.ebics.rights import Rights
+from kontobahn.formats.ebics.services import Kind, asked_for
+
+NOT_GRANTED = "ProviderAccessNotGranted"
+NEW_KEYS = "The bank has new keys. Reconnect, and compare their hashes with the bank's letter"
+
+
+def failure(code: str, text: str = "") -> Exception:
+    """Returns what to raise for an answer with this code."""
+    words = codes.in_words(code, text)
+    if code == codes.NEW_BANK_KEYS:
+        return PersonNeeded(NEW_KEYS)
+    if code in codes.USER_STATE or code == "061001":
+        return ProviderRefused(NOT_GRANTED, words, code)
+    if code in codes.PASSING:
+        return ProviderDown(f"{words}.")
+    return ProviderRefused("ProviderError", words, code)
+
+
+def check(answer: Answer) -> None:
+    """Raises unless the bank did what it was asked for."""
+    for code in (answer.technical, answer.business):
+        if code not in codes.NOTICES:
+            raise failure(code, answer.text)
+
+
+def not_signed(error: NotSigned) -> Exception:
+    """Returns what to raise for an answer that is not the bank's: nothing that it says is believed, but that there may be new keys."""
+    if error.code == codes.NEW_BANK_KEYS:
+        return PersonNeeded(NEW_KEYS)
+    return ProviderRefused("ProviderError", str(error).rstrip("."))
+
+
+def missing_rights(rights: Rights | None, protocol: str) -> list[str]:
+    """Returns in sentences what to ask the bank for; nothing if it does not tell the rights."""
+    if rights is None:
+        return []
+    found = []
+    if not rights.orders_of("camt.053") and not rights.orders_of("mt940"):
+        name = asked_for("camt.053", "H004" if protocol == "H004" else "H005")
+        found.append(
+            f"Your bank has not allowed you to fetch account statements (camt.053): ask it for the right {name}."
+        )
+    return found
+
+
+def wanted_kinds(rights: Rights | None) -> tuple[Kind, ...]:
+    """Returns what is fetched: statements, MT940 only where there is no camt, notifications only where there are no statements."""
+    if rights is None:
+        return ("camt.053",)
+    booked: Kind = "camt.053" if rights.orders_of("camt.053") else "mt940"
+    if not rights.orders_of(booked):
+        booked = "camt.054"
+    return tuple(kind for kind in (booked, "camt.052", "pain.002", "payee_checks") if rights.orders_of(kind))
+
+
+# --- Steps
+
+
+BANK_HAS_IT = Words(
+    "Die Angaben stehen im EBICS-Datenblatt (Bankparameterblatt) Ihrer Bank.",
+    "You find these in your bank's EBICS data sheet.",
+)
+
+
+def choice_step(waiting: list[tuple[str, Access]]) -> Step:
+    """Asks whether to go on with an access that waits, or to begin with a new one."""
+    options = tuple(
+        Option(ref, f"{access.bank_name}: {access.host_id} / {access.partner_id} / {access.user_id}")
+        for ref, access in waiting
+    )
+    return Step(
+        "choice",
+        Words("EBICS-Zugang", "EBICS access"),
+        choice="access",
+        legend=Words("Womit möchten Sie weitermachen?", "What would you like to go on with?"),
+        options=(*options, Option("new", "Neuer Zugang / new access")),
+    )
+
+
+def data_sheet_step() -> Step:
+    fields = (
+        Field("bank", Words("Name der Bank", "Name of the bank"), max_length=100),
+        Field("url", Words("EBICS-Adresse (URL)", "EBICS address (URL)"), hint=BANK_HAS_IT, max_length=500),
+        Field("host", Words("Host-ID", "Host ID"), max_length=35),
+        Field("partner", Words("Kunden-ID (Partner-ID)", "Partner ID"), max_length=35),
+        Field("user", Words("Teilnehmer-ID (User-ID)", "User ID"), max_length=35),
+        Field("company", Words("Firma und Name der unterzeichnenden Person", "Company and name of the person who signs"), max_length=140),
+    )  # fmt: skip
+    hint = Words(
+        "Die Schlüssel entstehen hier und verlassen diese Installation nie. Bestellen Sie bei der Bank einen technischen Teilnehmer mit"
+        " Unterschriftsklasse T: Er kann Auszüge abholen und Aufträge einreichen, aber nichts freigeben.",
+        "The keys are made here and never leave this installation. Order a technical user of signature class T from the bank: it can"
+        " fetch statements and submit orders, but release nothing.",
+    )
+    return Step("form", Words("Bankparameterblatt", "Data sheet of the bank"), hint=hint, fields=fields)
+
+
+def letter_step(documents: tuple[Document, ...], said: str = "") -> Step:
+    hint = Words(
+        "Ihre Schlüssel sind bei der Bank. Drucken Sie den Brief aus, unterschreiben Sie ihn und schicken Sie ihn der Bank. Sie schaltet"
+        " Sie frei, sobald sie die Hashwerte verglichen hat; das dauert Tage. Sie können diese Seite schließen und später unter „Konto"
+        " verbinden“ mit demselben Zugang weitermachen. Ist die Freischaltung da, geht es hier weiter.",
+        "Your keys are at the bank. Print the letter, sign it and send it to the bank. It activates you once it has compared the hashes,"
+        " which takes days. You may close this page and go on later with the same access under “Connect account”. Once you are"
+        " activated, go on here.",
+    )
+    return Step(
+        "form", Words("Brief an die Bank", "Letter to the bank"), said=said, hint=hint, documents=documents,
+        button=Words("Die Bank hat mich freigeschaltet", "The bank has activated me"),
+    )  # fmt: skip
+
+
+def comparison_step() -> Step:
+    hint = Words(
+        "Die Bank hat ihre Schlüssel geschickt, aber niemand bürgt dafür, dass sie es war. Übertragen Sie beide Hashwerte aus dem Brief"
+        " oder von der Internetseite der Bank. Stimmt einer nicht, wird nichts verbunden.",
+        "The bank has sent its keys, but nobody vouches that it was the bank. Copy both hashes from the bank's letter or website. If one"
+        " differs, nothing is connected.",
+    )
+    fields = (
+        Field("x002", Words("Hashwert Authentifikation (X002)", "Hash for authentication (X002)"), max_length=200),
+        Field("e002", Words("Hashwert Verschlüsselung (E002)", "Hash for encryption (E002)"), max_length=200),
+    )
+    return Step(
+        "form", Words("Schlüssel der Bank vergleichen", "Compare the bank's keys"), hint=hint, fields=fields, button=CONFIRM
+    )  # fmt: skip

@@ -1,0 +1,214 @@
+"""Stored downloads as a snapshot, with the readers that statement files have: each booking once, however often the bank offers it.
+
+A booked statement counts once by its account and name. Reports of the day (camt.052) count only for days that no statement has closed
+yet, and repeat each other: a booking counts as often as it stands in the one that has it most often.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import date
+from typing import IO, NamedTuple
+
+from kontobahn.bank_providers.ebics.wire import Access
+from kontobahn.banking.imports.files import entry_facts, reference_of
+from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, NotRead, Snapshot, TransactionFacts
+from kontobahn.banking.reports.gathered import Gathered
+from kontobahn.formats.bank_files import read
+from kontobahn.formats.ebics.rights import AccountOfBank
+from kontobahn.formats.statements import Balance, Closing, Entry, Opening, StatementError, StatusReport
+from kontobahn.sentences import said
+
+# The provider's one entry in the list of banks.
+CODE = "ebics"
+
+
+class Plain(NamedTuple):
+    """A download, unpacked: camt or MT940, alone or several in an archive."""
+
+    name: str
+    file: IO[bytes]
+
+
+class _Report(NamedTuple):
+    opening: Opening
+    entries: list[TransactionFacts]
+    balance: Balance | None
+
+
+class Reading:
+    """Reads downloads one after the other. Afterwards `snapshot` is what they say, and `reports` what they say about orders."""
+
+    def __init__(self, accounts: Iterable[AccountOfBank]) -> None:
+        self._accounts = {
+            account.iban: AccountFacts(
+                account.iban, account.name or f"Konto {account.iban[-10:]}", "checking", None, account.currency,
+                account.iban, account.holder,
+            )
+            for account in accounts
+        }  # fmt: skip
+        self._booked = Gathered()
+        self._seen: set[tuple[str, ...]] = set()
+        self._references: dict[str, set[int]] = {}
+        self._shared: set[tuple[str, str]] = set()
+        self._latest: dict[str, Balance] = {}
+        self._days: list[_Report] = []
+        self._unread: list[tuple[str | None, str]] = []
+        self.reports: list[StatusReport] = []
+
+    def add(self, plain: Plain) -> None:
+        """Reads one download. One that cannot be read is told, and nothing is taken from it."""
+        found, days, reports = Gathered(), list[_Report](), list[StatusReport]()
+        # Taken back if a later part cannot be read.
+        seen, opening = set[tuple[str, ...]](), None
+        latest: dict[str, Balance] = {}
+        try:
+            is_known = False
+            for item in read(plain.file, plain.name, unbalanced=True):  # type: ignore[arg-type]
+                match item:
+                    case Opening():
+                        opening = item
+                        is_known = _identity(item) in self._seen | seen
+                        if item.kind != "booked":
+                            days.append(_Report(item, [], None))
+                    case Entry() if opening is not None and not is_known:
+                        facts = entry_facts(item, opening.account.iban, self._accounts, reference=reference_of(item))
+                        if opening.kind == "booked":
+                            found.add([facts])
+                        else:
+                            days[-1].entries.append(facts)
+                    case Closing() if opening is not None:
+                        if opening.kind == "booked":
+                            seen.add(_identity(opening))
+                        elif not is_known:
+                            days[-1] = days[-1]._replace(balance=item.balance)
+                        if (
+                            item.balance
+                            and opening.kind == "booked"
+                            and _is_later(item.balance, latest.get(opening.account.iban))
+                        ):
+                            latest[opening.account.iban] = item.balance
+                        self._open_account(opening)
+                    case StatusReport():
+                        reports.append(item)
+        except StatementError as error:
+            iban = None if opening is None else opening.account.iban
+            sentence = said("A statement of the bank cannot be read: {reason}", reason=error.without_file(plain.name))
+            self._unread.append((iban, sentence))
+            return
+        self._take(found, days, seen, latest)
+        self.reports += reports
+
+    def _take(
+        self, found: Gathered, days: list[_Report], seen: set[tuple[str, ...]], latest: dict[str, Balance]
+    ) -> None:
+        for facts in found:
+            self._note_reference(facts)
+        self._booked.add(found)
+        self._days += days
+        self._seen |= seen
+        for iban, balance in latest.items():
+            if _is_later(balance, self._latest.get(iban)):
+                self._latest[iban] = balance
+
+    def _note_reference(self, facts: TransactionFacts) -> None:
+        if facts.provider_ref is not None:
+            known = self._references.setdefault(facts.account_ref, set())
+            if hash(facts.provider_ref) in known:
+                self._shared.add((facts.account_ref, facts.provider_ref))
+            known.add(hash(facts.provider_ref))
+
+    def _open_account(self, opening: Opening) -> None:
+        stated = opening.account
+        currency = stated.currency or (opening.balance.currency if opening.balance else "EUR")
+        self._accounts.setdefault(
+            stated.iban,
+            AccountFacts(
+                stated.iban, f"Konto {stated.iban[-10:]}", "checking", None, currency, stated.iban, stated.holder
+            ),
+        )
+
+    def snapshot(self, connection: BankConnectionFacts, missing: Iterable[str], since: date | None) -> Snapshot:
+        accounts = [facts._replace(balance_minor=self._balance(facts)) for facts in self._accounts.values()]
+        not_read = [NotRead(facts.provider_ref, sentence, is_lost=False) for facts in accounts for sentence in missing]
+        for iban, sentence in self._unread:
+            refs = [iban] if iban in self._accounts else list(self._accounts)
+            not_read += [NotRead(str(ref), sentence) for ref in refs]
+        transactions = Gathered(self._transactions())
+        # Banks offer each statement once, so one that is missing here is not gone.
+        return Snapshot(connection, accounts, transactions, is_partial=False, since=since, not_read=not_read)
+
+    def _balance(self, facts: AccountFacts) -> int | None:
+        balance = self._latest.get(facts.provider_ref)
+        for report in self._days:
+            told = report.balance
+            if report.opening.account.iban == facts.provider_ref and told is not None and _is_later(told, balance):
+                balance = told
+        return None if balance is None or balance.currency != facts.currency_code else balance.amount_minor
+
+    def _transactions(self) -> Iterator[TransactionFacts]:
+        for facts in self._booked:
+            is_shared = (facts.account_ref, facts.provider_ref) in self._shared
+            yield facts._replace(provider_ref=None) if is_shared else facts
+        by_account: dict[str, list[_Report]] = {}
+        for report in self._days:
+            by_account.setdefault(report.opening.account.iban, []).append(report)
+        for iban, reports in by_account.items():
+            closed = self._latest.get(iban)
+            yield from _of_the_day(reports, None if closed is None else closed.day)
+
+
+def _identity(opening: Opening) -> tuple[str, ...]:
+    day = opening.to_date or (opening.balance.day if opening.balance else None)
+    return (
+        opening.account.iban, opening.account.currency or "", opening.format, opening.statement_id, str(opening.number),
+        str(opening.page), str(day),
+    )  # fmt: skip
+
+
+def _is_later(balance: Balance, than: Balance | None) -> bool:
+    return than is None or balance.day >= than.day
+
+
+def _of_the_day(reports: list[_Report], closed: date | None) -> Iterator[TransactionFacts]:
+    """Yields bookings that no statement has yet, and what is pending in the last report."""
+    most: Counter[tuple[object, ...]] = Counter()
+    facts_by: dict[tuple[object, ...], TransactionFacts] = {}
+    for report in reports:
+        counts: Counter[tuple[object, ...]] = Counter()
+        for facts in report.entries:
+            booked_on = facts.extra.get("posting_date")
+            if facts.status == "pending" or (
+                closed is not None and isinstance(booked_on, date) and booked_on <= closed
+            ):
+                continue
+            same: tuple[object, ...] = (
+                facts.provider_ref,
+                facts.made_on,
+                facts.amount_minor,
+                facts.currency_code,
+                facts.description,
+            )
+            counts[same] += 1
+            facts_by[same] = facts
+        for same, count in counts.items():
+            most[same] = max(most[same], count)
+    for same, count in most.items():
+        yield from [facts_by[same]] * count
+    yield from (facts for facts in reports[-1].entries if facts.status == "pending")
+
+
+def connection_facts(access: Access, ref: str, next_refresh_possible_at: int) -> BankConnectionFacts:
+    return BankConnectionFacts(
+        provider_ref=ref,
+        provider_code=CODE,
+        provider_name=access.bank_name,
+        country_code="DE",
+        logo_url="",
+        templates=("SEPA", "SEPA_INSTANT"),
+        # Choice 40: the keys hold until somebody changes them.
+        consent_expires_at=None,
+        next_refresh_possible_at=next_refresh_possible_at,
+        automatic_refresh=True,
+    )

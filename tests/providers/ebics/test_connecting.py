@@ -1,0 +1,126 @@
+"""From the bank's data sheet to the first statement, over HTTP at a simulated bank."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from simulators.ebics_bank import Break
+from tests.providers.ebics.person import GIRO, PARTNER, USER, Person
+
+
+def test_from_the_data_sheet_to_the_first_statement(person: Person) -> None:
+    bank = person.bank
+    account = bank.partners[PARTNER].accounts[0]
+    account.book(date(2026, 2, 27), "119.00", "Rechnung 1")
+    account.book(date(2026, 3, 2), "-12.34", "Strom")
+    bank.close_day(PARTNER)
+    page = person.begin()
+    assert "Bankparameterblatt" in page
+    page = person.send_sheet()
+    assert "Brief an die Bank" in page
+    letter = person.letter()
+    assert letter.headers["content-type"] == "application/pdf"
+    assert letter.content.startswith(b"%PDF")
+    assert person.letter("en").content != letter.content
+    # Before the bank has the letter, it says so, and the page waits.
+    page = person.send()
+    assert "Brief an die Bank" in page
+    assert "091002" in page
+    # Whoever comes back another day goes on with the same keys.
+    person.begin()
+    [ref] = person.waiting()
+    page = person.send(access=ref)
+    assert "Brief an die Bank" in page
+    assert bank.heard.count(("INI", "")) == bank.heard.count(("HIA", "")) == 1
+    bank.activate(PARTNER, USER)
+    assert "Schlüssel der Bank vergleichen" in person.send()
+    assert "Das Konto ist verbunden" in person.compare()
+    assert person.connection()["status"] == "active"
+    [found] = person.accounts()
+    assert (found["extra"]["iban"], found["balance"], found["extra"]["holder_name"]) == (GIRO, 10106.66, "Muster GmbH")
+    assert person.bookings() == [(-12.34, "Strom", "posted"), (119.0, "Rechnung 1", "posted")]
+    assert bank.faults == []
+
+
+def test_a_bank_whose_hash_differs_is_not_connected(person: Person) -> None:
+    person.begin()
+    person.send_sheet()
+    person.bank.activate(PARTNER, USER)
+    person.send()
+    heard = len(person.bank.heard)
+    page = person.compare(e002="AB" * 32)
+    assert "InvalidCredentials" in page
+    assert "E002" in page
+    assert len(person.bank.heard) == heard
+    # The access waits with its keys, and nothing of the bank's is trusted.
+    person.begin()
+    [ref] = person.waiting()
+    assert "Brief an die Bank" in person.send(access=ref)
+    assert "64 digits" in (person.send(), person.compare(x002="kein Hash"))[1]
+
+
+@pytest.mark.either_engine
+def test_a_data_sheet_that_is_wrong_is_refused_before_keys_are_made(person: Person) -> None:
+    for wrong, told in (({"host": "NOBANK"}, "091011"), ({"partner": "FIRMA 1"}, "Partner ID")):
+        person.begin()
+        page = person.send_sheet(**wrong)
+        assert told in page, page
+    assert person.waiting() == []
+    person.begin()
+    assert "Bankparameterblatt" in person.look()
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("order", ["INI", "HIA"])
+def test_an_answer_about_keys_that_was_lost_does_no_harm(person: Person, order: str) -> None:
+    person.bank.breaks.append(Break("lost", order=order))
+    person.begin()
+    person.send_sheet()
+    person.begin()
+    [ref] = person.waiting()
+    assert "Brief an die Bank" in person.send(access=ref)
+    person.bank.activate(PARTNER, USER)
+    person.send()
+    assert "Das Konto ist verbunden" in person.compare()
+    assert person.bank.faults == []
+
+
+@pytest.mark.either_engine
+def test_another_organisation_sees_nothing_of_an_access(person: Person) -> None:
+    person.begin()
+    person.send_sheet()
+    person.begin()
+    [ref] = person.waiting()
+    other = Person(person.service, person.service.organization("Zweite GmbH"), person.bank, person.line)
+    other.begin()
+    assert other.waiting() == []
+    assert "Bankparameterblatt" in other.send(access=ref)
+
+
+@pytest.mark.either_engine
+def test_version_two_is_spoken_where_the_bank_has_no_newer_one(person: Person) -> None:
+    person.bank.versions = {"H004": "02.50"}
+    account = person.bank.partners[PARTNER].accounts[0]
+    account.book(date(2026, 3, 2), "-12.34", "Strom")
+    person.bank.close_day(PARTNER)
+    person.begin()
+    person.send_sheet()
+    person.bank.activate(PARTNER, USER)
+    person.send()
+    told = person.bank.letter("H004")
+    assert "Das Konto ist verbunden" in person.send(x002=told["Authentication"], e002=told["Encryption"])
+    assert person.bookings() == [(-12.34, "Strom", "posted")]
+    assert person.bank.faults == []
+
+
+@pytest.mark.either_engine
+def test_new_keys_of_the_bank_are_compared_again(person: Person) -> None:
+    connection = person.connect()
+    person.bank.change_keys()
+    assert person.refresh().status_code == 409
+    assert person.connection()["status"] == "inactive"
+    person.begin(f"/v2/banking/connections/{connection['id']}/reconnect")
+    assert "Das Konto ist verbunden" in person.compare()
+    assert person.connection()["status"] == "active"
