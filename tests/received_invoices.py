@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -9,6 +10,7 @@ from typing import Any
 
 import httpx
 import typst
+from pypdf import PdfWriter
 
 from kontobahn.formats import cii
 from kontobahn.formats.invoices.model import (
@@ -64,6 +66,16 @@ def plain_pdf(*lines: str) -> bytes:
     page = typst.compile("\n\n".join(lines).encode(), format="pdf")
     assert isinstance(page, bytes)
     return page
+
+
+def as_pdf(xml: bytes, name: str = "factur-x.xml") -> bytes:
+    """A PDF with this XML inside."""
+    writer = PdfWriter()
+    writer.add_blank_page(200, 200)
+    writer.add_attachment(name, xml)
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
 
 
 def from_seller(**changes: Any) -> Invoice:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Literal, NamedTuple
 
@@ -64,10 +64,18 @@ class ReadInvoice(NamedTuple):
         return self.invoice is not None and not any(finding.severity == "error" for finding in self.findings)
 
 
-def read(content: bytes, name: str, *, on: date, rules: RuleSets | None = None) -> ReadInvoice:
+def read(
+    content: bytes,
+    name: str,
+    *,
+    on: date,
+    rules: RuleSets | None = None,
+    pdf_reader: Callable[[bytes], Pdf] = read_pdf,
+) -> ReadInvoice:
     """Returns the invoice in a file and what is to be said about it, by the rules of this day.
 
     `name` is only said, never trusted. Raises InvoiceError, with a finding, if nothing can be read. Sums are those of the file.
+    `pdf_reader` takes a PDF apart, where that is not to be done in this process.
     """
     reader = _Reader(rules or rule_sets.load(), on)
     try:
@@ -75,7 +83,7 @@ def read(content: bytes, name: str, *, on: date, rules: RuleSets | None = None) 
         if not head:
             raise Refused("file-empty")
         if b"%PDF-" in head:
-            return reader.pdf(read_pdf(content))
+            return reader.pdf(pdf_reader(content))
         if head.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"<") or head[:2] in (b"\xff\xfe", b"\xfe\xff", b"\x00<"):
             return reader.xml(content)
         raise Refused("file-unknown")

@@ -12,6 +12,8 @@ from kontobahn.formats.invoices.source import MAX_FILE_BYTES
 # A mail of a person has a handful.
 _MAX_PARTS = 300
 MAX_FILES = 50
+# Each line is held against the boundary of every part around it: many short lines in many parts would take hours.
+_MAX_LINES, _MAX_BOUNDARIES = 1_200_000, 50
 _MAX_TEXT = 200
 _NAME_LENGTH = 255
 _ENDINGS = (".xml", ".pdf")
@@ -37,6 +39,8 @@ class Mail(NamedTuple):
 
 def read(content: bytes) -> Mail:
     """Takes a mail apart: XML comes first, so that a PDF of the same invoice finds it. Raises Unreadable."""
+    if content.count(b"\n") > _MAX_LINES or content.lower().count(b"boundary") > _MAX_BOUNDARIES:
+        raise Unreadable
     try:
         message = email.message_from_bytes(content, policy=email.policy.default)
         found = _files(message)

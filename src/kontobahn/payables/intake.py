@@ -27,7 +27,7 @@ from kontobahn.ledger.kontoblatt import SheetSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner
 from kontobahn.ledger.provider import ClientBooks
 from kontobahn.money import from_minor
-from kontobahn.payables import rules, store, unread
+from kontobahn.payables import pdf_reader, rules, store, unread
 from kontobahn.payables.rules import EarlierLeg, Kind, Proposal, Seller
 from kontobahn.payables.store import FileRow, PayableRow
 from kontobahn.payables.wire import SkontoTerm, emit_received, finding_view
@@ -172,7 +172,7 @@ async def recognise(paper: Paper, books: Books | None) -> Understood:
 
 def _read(arrival: Arrival, today: date) -> Paper:
     try:
-        found = read(arrival.content, arrival.file_name, on=today)
+        found = read(arrival.content, arrival.file_name, on=today, pdf_reader=pdf_reader.read)
     except InvoiceError as error:
         raise NoInvoice([error.finding]) from None
     invoice = found.invoice

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn.formats.invoices.source import MAX_FILE_BYTES
 from kontobahn.mail import imap
 from kontobahn.outbound import Rule
 from kontobahn.payables import attachments, mailbox, unread
@@ -214,18 +213,21 @@ def test_the_password_is_sealed_and_never_goes_to_another_server(reader: Reader,
     assert reader.fetch() == Fetched(0, 0)
 
 
-def test_mails_that_are_made_to_harm_are_refused_within_bounds() -> None:
+def test_mails_that_are_made_to_harm_are_refused_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     inner = mail(("rechnung.xml", as_xml()))
     assert [file.name for file in attachments.read(bytes(inner)).files] == ["rechnung.xml"]
     many = mail(*[(f"{number}.xml", b"<a/>") for number in range(attachments.MAX_FILES + 1)])
     with pytest.raises(attachments.Unreadable):
         attachments.read(bytes(many))
     depth = b"".join(
-        b'Content-Type: multipart/mixed; boundary="%d"\r\n\r\n--%d\r\n' % (number, number) for number in range(5_000)
+        b'Content-Type: multipart/mixed; boundary="%d"\r\n\r\n--%d\r\n' % (number, number) for number in range(51)
     )
     with pytest.raises(attachments.Unreadable):
         attachments.read(b"From: a@b.example\r\n" + depth)
-    large = attachments.read(bytes(mail(("gross.xml", b"<a>" + b" " * MAX_FILE_BYTES + b"</a>"))))
+    with pytest.raises(attachments.Unreadable):
+        attachments.read(b"From: a@b.example\r\n\r\n" + b"\n" * 1_200_000)
+    monkeypatch.setattr(attachments, "MAX_FILE_BYTES", 1_000)
+    large = attachments.read(bytes(mail(("gross.xml", b"<a>" + b" " * 1_000 + b"</a>"))))
     assert (large.files, large.left_out) == ([], 1)
     assert attachments.read(b"\xff\xfe\x00").files == []
     assert (
