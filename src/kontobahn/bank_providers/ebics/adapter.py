@@ -312,6 +312,7 @@ class EbicsProvider:
         """Has the access for one piece of work, over all processes."""
         holder = secrets.token_hex(8)
         if not await self._db.write(store.claim, ref, holder):
+            await self._find(ref)
             raise ProviderDown("Another process speaks with the bank for this access. Try again in a few minutes.")
         keeping = leases.renewing(self._db, RENEW_SECONDS, store.claim, ref, holder)
         try:
