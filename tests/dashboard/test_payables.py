@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.dashboard.browsing import Browser
@@ -33,7 +35,8 @@ def test_an_invoice_is_added_looked_at_and_released(inbox: Inbox, browser: Brows
         assert text in shown, text
     assert _upload(browser, as_xml()) == page
     assert "This invoice is already known." in browser.get(page).text
-    assert browser.get(f"{page}/file").content == as_xml()
+    (file,) = re.findall(rf'href="({page}/files/[^"]+/file)"', shown)
+    assert browser.get(file).content == as_xml()
     assert browser.post(f"{page}/release", {"comment": "Ware ist da"}).status_code == 303
     shown = browser.get(page).text
     assert "Ware ist da" in shown

@@ -106,7 +106,6 @@ def _terms_of(name: str) -> int:
 
 
 def _person(nummer: str, name: str, position: int, start: date) -> Personenkonto:
-    short = "".join(char for char in name.split(maxsplit=1)[0].lower() if char.isascii() and char.isalpha())
     return Personenkonto(
         personenkontoNummer=nummer,
         kontaktTyp="COMPANY",
@@ -114,7 +113,7 @@ def _person(nummer: str, name: str, position: int, start: date) -> Personenkonto
         kontonummernLaenge=LENGTH,
         geschaeftsjahrStartDatum=start,
         firmenname=name,
-        emailAdressen=[Email(email=f"rechnung@{short or 'firma'}.example", typ="INVOICE")],
+        emailAdressen=[Email(email=trade.mail_of(name), typ="INVOICE")],
         bankkonten=[Bankkonto(iban=trade.iban_of(position), name=name[:70], istHauptkonto=True)],
         adressen=[
             Adresse(

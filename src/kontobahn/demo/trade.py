@@ -138,6 +138,11 @@ def konto_of(partner: str) -> str:
     return str(10010 + 10 * DEBTORS.index(partner) if partner in DEBTORS else 70010 + 10 * CREDITORS.index(partner))
 
 
+def mail_of(partner: str) -> str:
+    short = "".join(sign for sign in partner.split(maxsplit=1)[0].lower() if sign.isascii() and sign.isalpha())
+    return f"rechnung@{short or 'firma'}.example"
+
+
 def iban_of(place: int) -> str:
     """Returns a made-up account at a made-up bank code, with valid check digits."""
     bban = f"12030000{place + 1000:010d}"

@@ -27,6 +27,7 @@ from kontobahn.demo.clients import Made
 from kontobahn.demo.facts import facts_path, read_facts, write_facts
 from kontobahn.demo.ledger import CLIENT_ID, build_ledger
 from kontobahn.demo.mobility import build_mobility
+from kontobahn.demo.payables import receive_invoices
 from kontobahn.demo.reconciliation import Books, Desk, add_rules, match_recent
 from kontobahn.demo.story import Story
 from kontobahn.ids import new_id
@@ -75,8 +76,10 @@ def make(settings: Settings, db: Database, vault: Vault, clock: Clock, password:
 
 
 async def work(context: Context, world: World) -> None:
-    """Does at the new desks what people have done there: accounts set up, payments matched, batches handed over."""
-    await match_recent(Desk(context, world.principal), world.books, world.savings_id, world.told)
+    """Does at the new desks what people have done there: accounts set up, payments matched, batches handed over, invoices received."""
+    desk = Desk(context, world.principal)
+    await match_recent(desk, world.books, world.savings_id, world.told)
+    await receive_invoices(desk, world.books, world.told.today)
     await clients.match_clients(context, world.adviser_id, world.clients, world.told.today)
 
 

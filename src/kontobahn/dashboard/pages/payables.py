@@ -205,7 +205,7 @@ def _facts(tx: Tx, visit: Visit, payable_id: str) -> Facts:
 
 
 @page("/payables/{id}/files/{file_id}/file")
-async def payable_further_file(visit: Visit, id: str, file_id: str) -> Response:
+async def payable_file(visit: Visit, id: str, file_id: str) -> Response:
     """A file that the invoice came in or with: the first one, another form of it, a PDF for people to read."""
     file, content = await visit.read(_content, visit, id, file_id)
     return visit.framed(content, file.media_type, file.file_name)
@@ -216,12 +216,6 @@ def _content(tx: Tx, visit: Visit, payable_id: str, file_id: str) -> tuple[FileR
     if found is None:
         raise NotFound("File not found.")
     return found, store.content_of(tx, found)
-
-
-@page("/payables/{id}/file")
-async def payable_file(visit: Visit, id: str) -> Response:
-    file = await visit.ask(routes.get_payable_file, id=id)
-    return visit.framed(file.content, file.media_type, file.file_name)
 
 
 async def _decide(visit: Visit, payable_id: str, endpoint: Endpoint, notice: Callable[[Payable], str]) -> Response:

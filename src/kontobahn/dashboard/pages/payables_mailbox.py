@@ -107,16 +107,6 @@ async def _read_now(visit: Visit) -> Response:
     return visit.redirect(PATH, text)
 
 
-@page("/payables/mailbox/remove", role="admin", help="payables-mailbox")
-async def ask_remove_mailbox(visit: Visit) -> Response:
-    return visit.ask_first(
-        title=_("Stop reading the mailbox?"),
-        text=_("Its password is forgotten. What came by it stays here, and the mails stay where they are."),
-        button=_("Stop reading it"),
-        back=PATH,
-    )
-
-
 @action("/payables/mailbox/remove", role="admin")
 async def remove_mailbox(visit: Visit) -> Response:
     await visit.write(mailbox.remove, visit.organization_id, visit.actor)
