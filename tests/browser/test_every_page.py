@@ -34,6 +34,10 @@ UNLINKED = {
     "/dashboard/accounts/merge",
     "/dashboard/accounts/merges",
     "/dashboard/accounts/merges/{id}/undo",
+    # The demo has no registration at DATEV; see tests/dashboard/test_ledger_online.py.
+    "/dashboard/ledger/sign-in",
+    "/dashboard/ledger/connections/{id}/disconnect",
+    "/dashboard/ledger/connections/{id}/requests",
     # Forms lead there.
     "/dashboard/open-items/pay",
     "/dashboard/open-items/{konto}/reminder.pdf",

@@ -27,7 +27,7 @@ from kontobahn.clock import MINUTE
 from kontobahn.dashboard import confirmation, people, security, static_files, words
 from kontobahn.dashboard.books import NoBooks
 from kontobahn.dashboard.declare import ROOT, Page
-from kontobahn.dashboard.forms import MAX_FIELDS, Form, words_of
+from kontobahn.dashboard.forms import MAX_FIELDS, Form, help_url_of, words_of
 from kontobahn.dashboard.people import ROLE_NAMES
 from kontobahn.dashboard.visit import Dependencies, Visit
 from kontobahn.dashboard.words import N_, _
@@ -322,7 +322,9 @@ def page_for(visit: Visit, error: KontobahnError) -> Response:
     says_more = status not in (405, 503) and not str(error).endswith(("not found.", "no such page."))
     shown = words_of(error) if says_more else ""
     title, to_do = _(_TITLES.get(status, _TITLES[400])), _(_WHAT_TO_DO.get(status, ""))
-    response = _error_page(visit, status, title, shown, to_do, str(error.extra.get("reconnectUrl", "")))
+    response = _error_page(
+        visit, status, title, shown, to_do, str(error.extra.get("reconnectUrl", "")), help_url_of(error)
+    )
     if isinstance(error, TooManyRequests | Unavailable):
         response.headers["Retry-After"] = str(error.retry_after_seconds)
     elif isinstance(error, MethodNotAllowed):
@@ -340,7 +342,11 @@ def crashed(visit: Visit) -> Response:
     )
 
 
-def _error_page(visit: Visit, status: int, title: str, text: str, what_to_do: str, renew: str = "") -> Response:
+def _error_page(
+    visit: Visit, status: int, title: str, text: str, what_to_do: str, renew: str = "", help_url: str = ""
+) -> Response:
     # The address of the page, without our own host in front of it.
     path = renew.removeprefix(visit.context.settings.base_url)
-    return visit.show("error.html", status, title=title, text=text, what_to_do=what_to_do, renew=path)
+    return visit.show(
+        "error.html", status, title=title, text=text, what_to_do=what_to_do, renew=path, explained_at=help_url
+    )

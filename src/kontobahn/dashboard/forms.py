@@ -116,6 +116,13 @@ class Refusals:
         return True
 
 
+def help_url_of(error: KontobahnError) -> str:
+    """Returns the page on which a provider explains its refusal; empty if it names none."""
+    details = error.extra.get("details")
+    found = details.get("helpUrl", "") if isinstance(details, dict) else ""
+    return found if isinstance(found, str) and found.startswith("https://") else ""
+
+
 def words_of(error: KontobahnError) -> str:
     """The sentence of an error, in the language of the request."""
     if isinstance(error, OutOfCredits):

@@ -13,7 +13,7 @@ import msgspec
 from kontobahn import app
 from kontobahn.datev.adapter import DatevProvider
 from kontobahn.datev.setup import CALLBACK
-from kontobahn.ledger.connections import find_for_operator
+from kontobahn.ledger.connections import find_for_operator, of_organization
 from kontobahn.ledger.provider import ConnectionRef, Ledger
 from simulators.datev import Datev
 from simulators.datev_books import Ledger as Books
@@ -39,14 +39,21 @@ def settings_for(datev: Datev, **more: Any) -> dict[str, Any]:
 class Office:
     """An organisation of a running service that has been given DATEV, as its settings would have."""
 
-    def __init__(self, service: Service, datev: Datev, **settings: Any) -> None:
+    def __init__(self, service: Service, datev: Datev, *, is_begun: bool = True, **settings: Any) -> None:
+        """Without `is_begun` it has no connection yet: somebody makes one in the browser."""
         self.service, self.datev = service, datev
         datev.now = datev.sign_in.now = lambda: service.clock.now() / 1_000_000
         datev.sign_in.redirect_uris = [service.base_url + CALLBACK]
         self.provider = provider_of(service, datev, **settings)
         service.ledger_providers[DatevProvider.name] = self.provider
         self.owner: Organization = service.organization(credits_granted=1_000_000)
-        self.connection_id = service.ledger_connection(self.owner, provider=DatevProvider.name)
+        if is_begun:
+            service.ledger_connection(self.owner, provider=DatevProvider.name)
+
+    @property
+    def connection_id(self) -> str:
+        known = self.service.db.read_now(of_organization, self.owner.id)
+        return next(one.id for one, _ in known if one.provider == DatevProvider.name)
 
     @property
     def ref(self) -> ConnectionRef:

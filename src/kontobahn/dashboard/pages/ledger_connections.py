@@ -11,7 +11,8 @@ from kontobahn.access.principal import Principal
 from kontobahn.api.answers import Data
 from kontobahn.api.wire import Name
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import words_of
+from kontobahn.dashboard.forms import help_url_of, words_of
+from kontobahn.dashboard.pages import ledger_online
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -52,13 +53,15 @@ _TO_DO = {
 async def ledger_connections(visit: Visit) -> Response:
     found = await visit.read(connections.listing, (visit.organization_id,))
     closed = await visit.read(connections.closed, visit.organization_id)
-    return visit.show("ledger_connections.html", connections=found, closed=closed, states=STATUS)
+    return visit.show(
+        "ledger_connections.html", connections=found, closed=closed, states=STATUS, online=ledger_online.offered(visit)
+    )
 
 
 @page("/ledger/connections/{id}", help="ledger-connections")
 async def ledger_connection(visit: Visit, id: str) -> Response:
     found = await _find(visit, id)
-    problem = ""
+    problem = help_url = ""
     rights: list[tuple[str, ProbeEintrag, str]] = []
     try:
         answer: Data[Rechte] = await visit.ask(
@@ -66,15 +69,18 @@ async def ledger_connection(visit: Visit, id: str) -> Response:
         )  # fmt: skip
     except KontobahnError as error:
         # A connection without books yet, or a provider that is down: its page is there nevertheless.
-        problem = words_of(error)
+        problem, help_url = words_of(error), help_url_of(error)
     else:
         for area, name in AREAS.items():
             entry: ProbeEintrag = getattr(answer.data, area)
             rights.append((_(name), entry, _(_TO_DO.get(entry.status, ""))))
     is_closed = found.id in await visit.read(connections.closed, visit.organization_id)
+    online = await ledger_online.online_of(visit, await visit.read(connections.find, visit.principal, id))
     return visit.show(
-        "ledger_connection.html", connection=found, rights=rights, problem=problem, states=STATUS, is_closed=is_closed
-    )
+        "ledger_connection.html", connection=found, rights=rights, problem=problem, explained_at=help_url, states=STATUS,
+        is_closed=is_closed, online=online,
+        client_choices=[(one.client_id, f"{one.name} ({one.client_id})") for one in online.clients] if online else [],
+    )  # fmt: skip
 
 
 @page("/ledger/connections/{id}/reconnect", help="ledger-connections")
@@ -85,6 +91,10 @@ async def reconnect_page(visit: Visit, id: str) -> Response:
 
 @action("/ledger/connections/{id}/reconnect", role="admin", confirm=True)
 async def reconnect(visit: Visit, id: str) -> Response:
+    connection = await visit.read(connections.find, visit.principal, id)
+    online = await ledger_online.online_of(visit, connection)
+    if online is not None:
+        return await ledger_online.set_out(visit, online.provider, connection)
     await visit.write(_renew, visit.principal, id, visit.actor)
     return visit.redirect(f"{PATH}/{id}", _("The connection works again."))
 
@@ -136,6 +146,9 @@ async def ask_to_close(visit: Visit, id: str) -> Response:
 
 @action("/ledger/connections/{id}/close", role="admin", confirm=True)
 async def close(visit: Visit, id: str) -> Response:
+    if await ledger_online.online_of(visit, await visit.read(connections.find, visit.principal, id)) is not None:
+        # Its tokens must be revoked, which takes the provider.
+        return visit.redirect(f"{PATH}/{id}/disconnect")
     await visit.write(_close, visit.principal, id, visit.actor)
     return visit.redirect(PATH, _("The books are closed."))
 
