@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
 from kontobahn.access import factors
 from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
+from kontobahn.outbound import Rule
 from tests.harness import ACTOR, Organization, Service
 from tests.paid_invoices import Payer
 from tests.received_invoices import OTHER_IBAN, Inbox, as_xml, from_seller, paid_to
@@ -53,6 +58,26 @@ def _run_without_file(service: Service, owner: Organization) -> dict[str, str]:
     discarded = service.request("DELETE", f"/v2/banking/order-files/{run['order_file_ids'][0]}", owner.key)
     assert discarded.status_code == 200, discarded.text
     return {"id": run["id"]}
+
+
+def at_an_address(service: Service, owner: Organization) -> dict[str, Any]:
+    """An invoice that lies at an address which the service may reach."""
+
+    class Files(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = as_xml()
+            self.send_response(200)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    service.application.outbound.rule = Rule(frozenset({("127.0.0.1", server.server_port)}))
+    return {"address": f"http://127.0.0.1:{server.server_port}/rechnung.xml"}
 
 
 PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {

@@ -26,6 +26,7 @@ from openapi_python_client.config import Config, ConfigFile, MetaType
 from kontobahn.api.declare import Endpoint
 from tests import payables_recipes, reconciliation_recipes
 from tests import test_tenancy as tenancy
+from tests.assistants import recipes as assistant_recipes
 from tests.file_bank import FileBank
 from tests.harness import PASSWORD, Organization, Service
 from tests.mobility_builder import Shop
@@ -166,6 +167,10 @@ IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "PUT /v2/mobility/seller": _selling,
     "POST /v2/payables/payment-runs": _to_run,
     "POST /v2/payables/{id}/confirmations": _to_confirm_iban,
+    "POST /v2/payables/files/by-address": payables_recipes.at_an_address,
+    "POST /v2/assistants/payments": assistant_recipes.account,
+    "POST /v2/assistants/cash-entries": assistant_recipes.books,
+    "PUT /v2/assistants/settings": lambda service, owner: {"enabled": False},
     "POST /v2/reconciliation/runs": _to_match,
     "POST /v2/reconciliation/confirmations": _to_confirm,
     "POST /v2/reconciliation/matches": _to_match_by_hand,

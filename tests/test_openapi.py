@@ -62,7 +62,7 @@ def test_a_call_is_named_described_and_priced_as_declared(endpoint: Endpoint) ->
     assert found["description"]
     assert found["x-credits"] == endpoint.cost
     assert found["x-free-as-dropdown"] == endpoint.free_as_dropdown
-    assert found["tags"][0] in ("Ledger", "Banking", "Mobility", "Payables", "Reconciliation", "Auth")
+    assert found["tags"][0] in ("Ledger", "Banking", "Mobility", "Payables", "Assistants", "Reconciliation", "Auth")
     assert found["x-rate-limit"]["group"] == endpoint.group
 
 

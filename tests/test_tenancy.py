@@ -19,6 +19,7 @@ from kontobahn.app import all_endpoints
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.settings import load
 from tests.api.ledger.files import IMPORTS, INVOICE, file, imported
+from tests.assistants.recipes import ASSISTANT_RECIPES
 from tests.bank_builder import Bank, account_id, facts, order
 from tests.file_bank import FileBank
 from tests.harness import ACTOR, START, Organization, Service
@@ -206,6 +207,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     **WEBHOOK_RECIPES,
     **RECONCILIATION_RECIPES,
     **PAYABLES_RECIPES,
+    **ASSISTANT_RECIPES,
     ("DELETE /v2/auth/users/{id}", "id"): Recipe(_user, agency_may=False),
     ("PUT /v2/auth/users/{id}", "id"): Recipe(_user, body={"role": "admin"}, agency_may=False),
     ("DELETE /v2/auth/invitations/{id}", "id"): Recipe(_invitation, agency_may=False),
@@ -313,8 +315,10 @@ EXEMPT = {
 }
 
 
-# Only for a person who is signed in, never for a key; held where they are tested.
+# For a person who is signed in, or for what a test has to serve; held where they are tested.
 FOR_PEOPLE = {
+    # It asks the network before anything else; the organisation is looked for as in its sibling.
+    ("POST /v2/payables/files/by-address", "organization_id"): "tests/api/payables/test_intake.py",
     ("POST /v2/payables/{id}/confirmations", "id"): "tests/api/payables/test_decisions.py",
 }
 

@@ -29,6 +29,8 @@ from kontobahn.api.request_log import AnsweredCalls, RequestLog, Usage
 from kontobahn.api.server import Api, ApiDependencies
 from kontobahn.api.tasks import Tasks
 from kontobahn.api.wire import Answer
+from kontobahn.assistants import access as assistant_access
+from kontobahn.assistants import prepared
 from kontobahn.auth import client_access as auth_client_access
 from kontobahn.auth import invitations as auth_invitations
 from kontobahn.auth import passwords as auth_passwords
@@ -73,6 +75,7 @@ from kontobahn.mobility.invoices import routes as invoice_routes
 from kontobahn.mobility.platforms import OwnTickets
 from kontobahn.mobility.provider import Mobility
 from kontobahn.outbound import OutboundClient, Rule
+from kontobahn.payables import by_address
 from kontobahn.payables import by_hand as payables_by_hand
 from kontobahn.payables import due as payables_due
 from kontobahn.payables import routes as payable_routes
@@ -111,6 +114,8 @@ ERRORS: dict[str, type[Error]] = {
     "Payables": payables_wire.PayablesError,
     "Reconciliation": reconciliation_wire.ReconciliationError,
 }
+# The paths of assistants, where they are let in.
+MCP_PATHS = frozenset(("/mcp", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"))
 # The paths that programs ask to watch the service, often before a person has opened a page.
 SYSTEM_PATHS = frozenset(("/healthz", "/readyz", "/metrics", "/openapi.json"))
 FINTS, ENABLE_BANKING, EBICS = "fints", "enable_banking", "ebics"
@@ -136,7 +141,8 @@ def all_endpoints() -> list[Endpoint]:
             resend_failed,
         ),
         *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
-        *(payable_routes, payables_by_hand, payables_due, payment_runs),
+        *(payable_routes, payables_by_hand, by_address, payables_due, payment_runs),
+        *(assistant_access, prepared),
         *(
             reconciled_accounts,
             runs,
@@ -220,6 +226,10 @@ class Application:
         self.deliverer = Deliverer(self.db, self.vault, self.outbound, settings, self.clock, self.metrics)
         self.sandbox = sandbox_bank(context)
         self._flusher: asyncio.Task[None] | None = None
+        # The application at /mcp, a library away; only where the setting wants it.
+        self._assistants: Any = None
+        if settings.mcp and find_spec("mcp") is None:
+            raise SetupError("The setting mcp needs the package mcp: install kontobahn[mcp].")
         self._openapi = cache(lambda: build_openapi(self.endpoints, settings, EVENTS, ERRORS))
         # The pages for programs need much less than those for people.
         self._system, self._pages = LazyApp(self._make_system), LazyApp(self._make_pages)
@@ -237,6 +247,8 @@ class Application:
                 path = scope["path"]
                 if path.startswith("/v2/") or path == "/v2":
                     await self.api(scope, receive, send, ip)
+                elif self._assistants is not None and path in MCP_PATHS:
+                    await self._assistants(scope, receive, send, ip)
                 else:
                     pages = self._system if path in SYSTEM_PATHS else self._pages
                     await pages(scope, receive, send)
@@ -260,6 +272,9 @@ class Application:
             self._late_migration = asyncio.create_task(self._migrate_when_back())
         self._flusher = asyncio.create_task(self._repeat_upkeep())
         self.watch.start()
+        if self.settings.mcp:
+            self._assistants = await asyncio.to_thread(self._make_assistants)
+            await self._assistants.start()
         if self.jobs:
             self.jobs.start()
             self.deliverer.start()
@@ -273,6 +288,8 @@ class Application:
         """Finishes running calls and jobs, then closes everything."""
         self.about_to_stop()
         await self.api.finish_running(self.settings.shutdown_grace_seconds)
+        if self._assistants is not None:
+            await self._assistants.stop()
         await self.context.part(Tasks).finish_running(self.settings.shutdown_grace_seconds)
         await self.context.part(Banking).finish(self.settings.shutdown_grace_seconds)
         if self.jobs:
@@ -382,6 +399,20 @@ class Application:
             *Dashboard(self._dashboard_dependencies()).routes(),
         ]
         return bounded_pages(Starlette(routes=routes), self.settings, but_not=DASHBOARD)
+
+    def _make_assistants(self) -> Any:
+        from kontobahn.mcp.http import Assistants, Dependencies
+
+        return Assistants(
+            Dependencies(
+                self.api,
+                self.authenticator,
+                self.db,
+                self.windows,
+                limits.groups(self.settings),
+                self.settings.base_url,
+            )
+        )
 
     def _dashboard_dependencies(self) -> Any:
         from kontobahn.dashboard.menu import Menu

@@ -299,6 +299,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = ""
 
+    mcp: Annotated[
+        bool, _about("answer assistants at /mcp (Model Context Protocol); needs the package mcp: kontobahn[mcp]")
+    ] = False
     run_jobs: Annotated[
         bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")
     ] = True

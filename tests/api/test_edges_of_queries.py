@@ -10,6 +10,7 @@ import pytest
 
 from kontobahn.api.declare import Endpoint
 from tests.api.ledger.files import ROWS, file, send_file
+from tests.assistants.assistant import cash_entry, let_in, to_prepare
 from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
@@ -58,6 +59,7 @@ MOMENTS = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00")
 def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organization) -> None:
     books, account = Books(service, mine), account_id(service, mine)
     of_account = {"account_id": account}
+    let_in(service, mine)
     received = service.post("/v2/payables/files", mine.key, content=as_xml()).json()["data"]["id"]
     settings = {"connection_id": books.connection_id, "konto": "1200", "booked_by": "kontobahn"}
     kept = f"PUT /v2/reconciliation/accounts/{account}"
@@ -71,6 +73,8 @@ def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organi
         "POST /v2/reconciliation/batches": (of_account, ("from_date", "to_date")),
         f"POST /v2/payables/{received}/hold": ({}, ("until",)),
         "POST /v2/payables/payment-runs": ({**of_account, "due_by": "2026-03-31"}, ("due_by", "date")),
+        "POST /v2/assistants/payments": (to_prepare(account), ("date",)),
+        "POST /v2/assistants/cash-entries": (cash_entry(books.connection_id), ("date",)),
     }
     for call, (body, names) in sent.items():
         method, _, path = call.partition(" ")

@@ -12,6 +12,7 @@ from kontobahn.api.declare import Endpoint
 from kontobahn.db import Tx
 from kontobahn.ids import new_id
 from kontobahn.payables.run_store import RUNS, RunRow
+from tests.assistants.assistant import let_in, to_prepare
 from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import ACTOR, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
@@ -43,6 +44,7 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
     endpoint = service.post("/v2/banking/webhook-endpoints", owner.key, json={"url": "https://93.184.216.34/"}).json()
     endpoint_id = endpoint["data"]["id"]
     books = Books(service, owner)
+    let_in(service, owner)
     for number in range(ROWS):
         paid = service.post("/v2/banking/payments", owner.key, json=order(account, reference=f"R{number}"))
         assert paid.status_code == 201, paid.text
@@ -50,6 +52,8 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
         booked = books.send("/v2/ledger-rewe/buchungen", {"buchungen": [{**BOOKING, "belegfeld1": f"R{number}"}]})
         assert booked.status_code == 201, booked.text
         assert books.send(KASSENBUCH, entry(line(10 + number))).status_code == 201
+        waits = service.post("/v2/assistants/payments", owner.key, json=to_prepare(account, f"R{number}"))
+        assert waits.status_code == 201, waits.text
         received = service.post("/v2/payables/files", owner.key, content=as_xml(number=f"R{number}"))
         assert received.status_code == 201, received.text
         run = RunRow(
@@ -70,6 +74,7 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
         "list_payments": by_id,
         "list_payables": {},
         "list_payment_runs": {},
+        "list_prepared": {},
         "list_events": {"from_date": "2026-01-01", "event": "webhook_test"},
         "list_webhook_deliveries": {"id": endpoint_id},
     }

@@ -40,7 +40,7 @@ MEANINGS: dict[Scope, str] = {
     "ledger:read": "read the books: accounts, bookings, open items, cash books",
     "ledger:write": "book, import, undo",
     "banking:read": "read bank connections, accounts, transactions, payments and events",
-    "banking:write": "connect and remove banks, refresh, import statements",
+    "banking:write": "connect and remove banks, refresh, import statements, prepare payments for a person",
     "payments": "make and cancel payments, fetch and make order files, read payments",
     "mobility:read": "read customers, tickets, invoices, the seller and the logo",
     "mobility:write": "change customers, tickets, the seller and the logo, issue invoices",

@@ -37,6 +37,7 @@ _AREAS = (
     ("/v2/banking/", "Banking", "Bank connections, accounts, transactions and payments."),
     ("/v2/mobility/", "Mobility", "Transport-ticket customers and their collective invoices."),
     ("/v2/payables", "Payables", "Received invoices: read, checked, released."),
+    ("/v2/assistants/", "Assistants", "What programs prepare, for a person to approve."),
     ("/v2/reconciliation/", "Reconciliation", "Which payment paid which invoice."),
     ("/v2/auth/", "Auth", "Signing in, invitations and the users of the organisation."),
 )

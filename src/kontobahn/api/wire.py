@@ -231,7 +231,7 @@ class QueryDecoder:
         try:
             query = msgspec.convert(values, self._struct, strict=False)
         except msgspec.ValidationError as error:
-            _refuse(error, self._struct, "query parameter")
+            refuse(error, self._struct, "query parameter")
         # msgspec reads the text "null" as a missing number: the filter would silently be dropped.
         for name in values:
             if getattr(query, self._attributes[name]) is None:
@@ -275,7 +275,7 @@ class BodyDecoder:
             reject_ambiguous_json(plain)
             self._refuse_text_as_number(plain)
         except msgspec.ValidationError as error:
-            _refuse(error, self._struct, "field")
+            refuse(error, self._struct, "field")
         except UnicodeDecodeError as error:
             raise BadRequest(f"The request body is not valid UTF-8 (byte {error.start}).") from None
         except msgspec.DecodeError as error:
@@ -301,9 +301,9 @@ class BodyDecoder:
         except msgspec.ValidationError as error:
             message, _, path = str(error).partition(" - at ")
             if message.endswith("got `str`"):
-                _refuse(msgspec.ValidationError(f"Expected `decimal`, got `str` - at {path}"), self._struct, "field")
+                refuse(msgspec.ValidationError(f"Expected `decimal`, got `str` - at {path}"), self._struct, "field")
             if _PATTERN.match(message):
-                _refuse(error, self._struct, "field")
+                refuse(error, self._struct, "field")
 
 
 def check_date_range(from_date: date | None, to_date: date | None) -> None:
@@ -333,7 +333,7 @@ def _unquote(raw: bytes, where: str) -> str:
         raise BadRequest(f"{where[:80]} is not valid UTF-8.") from None
 
 
-def _refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> NoReturn:
+def refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> NoReturn:
     """Raises BadRequest with a sentence, from msgspec's message and path."""
     text = str(error)
     if len(text) > 2 * _MESSAGE_LENGTH:

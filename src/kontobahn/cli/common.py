@@ -214,3 +214,14 @@ def checked_role(text: str, roles: tuple[R, ...]) -> R:
         if role == text:
             return role
     raise typer.BadParameter(f"“{text}” is not a role: {choices(roles)}.")
+
+
+def service_and_key(url: str | None, key: str | None, data: str | None) -> tuple[str, str]:
+    """Returns the address and the key that a command was given, else those of the demo in the data directory."""
+    if url and key:
+        return url, key
+    facts = read_facts(facts_path(read_settings(data))) or {}
+    key = key or facts.get("api_key")
+    if not key:
+        raise SetupError("There is no API key: pass --key, or set KONTOBAHN_API_KEY.")
+    return url or facts.get("base_url") or "http://127.0.0.1:8080", key

@@ -54,6 +54,7 @@ COMMANDS = (
     Member("migrate", "serve", "migrate"),
     Member("demo", "serve", "demo"),
     Member("listen", "listen", "listen"),
+    Member("mcp", "mcp", "mcp"),
     Member("doctor", "doctor", "doctor"),
     Member("backup", "backup", "backup"),
     Member("restore", "backup", "restore"),

@@ -14,9 +14,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import typer
 
-from kontobahn.cli.common import DataOption, read_settings
+from kontobahn.cli.common import DataOption, service_and_key
 from kontobahn.cli.output import JsonOption
-from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
 from kontobahn.webhooks.signatures import key_of, new_secret, signed_headers
@@ -84,7 +83,7 @@ def listen(
 
     Example: kontobahn listen --forward-to http://localhost:3000/events
     """
-    url, key = _service(url, key, data)
+    url, key = service_and_key(url, key, data)
     secret = secret or new_secret()
     try:
         signing_key = key_of(secret)
@@ -126,16 +125,6 @@ async def _forward_all(
         if seen == count:
             break
     return failed
-
-
-def _service(url: str | None, key: str | None, data: str | None) -> tuple[str, str]:
-    if url and key:
-        return url, key
-    facts = read_facts(facts_path(read_settings(data))) or {}
-    key = key or facts.get("api_key")
-    if not key:
-        raise SetupError("There is no API key: pass --key, or set KONTOBAHN_API_KEY.")
-    return url or facts.get("base_url") or "http://127.0.0.1:8080", key
 
 
 async def _forward(

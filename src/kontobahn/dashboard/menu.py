@@ -73,6 +73,7 @@ MENU = (
             Entry(N_("Requests"), "/dashboard/requests", "pulse", "r"),
             Entry(N_("Credits"), "/dashboard/credits", "coin", "c"),
             Entry(N_("Webhooks"), "/dashboard/webhooks", "bell", "e"),
+            Entry(N_("Assistants"), "/dashboard/assistants", "people"),
             Entry(N_("Sandbox"), "/dashboard/sandbox", "flask"),
         ),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from kontobahn.access.principal import ROLES, Role
+from kontobahn.assistants import prepared
 from kontobahn.banking.imports import store as imports
 from kontobahn.banking.payments import releases
 from kontobahn.clock import DAY, berlin_date
@@ -23,11 +24,11 @@ DAYS = 14
 MAX_FILES = 50
 Kind = Literal[
     "bank_reconnect", "bank_off", "consent_ends", "ledger_reconnect", "receiver_stopped", "unmatched", "failed_events",
-    "refused_file", "handover", "release",
+    "refused_file", "handover", "release", "prepared",
 ]  # fmt: skip
 # The most urgent first.
 _ORDER: tuple[Kind, ...] = (
-    "release", "bank_reconnect", "bank_off", "ledger_reconnect", "consent_ends", "refused_file", "unmatched", "handover",
+    "release", "prepared", "bank_reconnect", "bank_off", "ledger_reconnect", "consent_ends", "refused_file", "unmatched", "handover",
     "failed_events", "receiver_stopped",
 )  # fmt: skip
 
@@ -77,6 +78,9 @@ def find(tx: Tx, organization_id: str) -> list[Todo]:
              maker=row.maker_user_id)
         for row in releases.waiting(tx, organization_id)
     ]  # fmt: skip
+    waiting_for_approval = len(prepared.waiting(tx, organization_id))
+    if waiting_for_approval:
+        found.append(Todo("prepared", "", f"{ROOT}/assistants", waiting_for_approval))
     return sorted(found, key=urgency)
 
 
@@ -111,6 +115,13 @@ def said(item: Todo) -> Said:
     if item.kind == "release":
         text = _(
             "A payment of %(amount)s to %(name)s waits for your release.", amount=figures.money(item.went), name=name
+        )
+        return Said(text, "", _("Look at it"), True)
+    if item.kind == "prepared":
+        text = ngettext(
+            "One item that an assistant prepared waits for your approval.",
+            "%(num)s items that an assistant prepared wait for your approval.",
+            item.number,
         )
         return Said(text, "", _("Look at it"), True)
     if item.kind == "bank_reconnect":

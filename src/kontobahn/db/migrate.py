@@ -22,7 +22,7 @@ from kontobahn.errors import SetupError
 # The rooms that own tables. Tables refer to those of rooms that are named earlier.
 ROOMS = (
     "db", "access", "mail", "credits", "jobs", "api", "webhooks", "ledger", "books", "datev", "banking", "sandbox", "fints",
-    "enable_banking", "ebics", "mobility", "reconciliation", "payables", "dashboard",
+    "enable_banking", "ebics", "mobility", "reconciliation", "payables", "assistants", "dashboard",
 )  # fmt: skip
 _FOLDER = resources.files("kontobahn.db")
 _NAME = re.compile(r"^(\d{4})_([a-z0-9_]+)(?:\.(sqlite|postgres))?\.sql$")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kontobahn_client.calls.assistants import AssistantCalls
 from kontobahn_client.calls.auth import AuthCalls
 from kontobahn_client.calls.banking import BankingCalls
 from kontobahn_client.calls.events import EventCalls
@@ -12,7 +13,9 @@ from kontobahn_client.calls.reconciliation import ReconciliationCalls
 from kontobahn_client.transport.connections import AsyncConnection, Connection
 
 
-class _Calls(AuthCalls, BankingCalls, EventCalls, LedgerCalls, MobilityCalls, PayableCalls, ReconciliationCalls):
+class _Calls(
+    AssistantCalls, AuthCalls, BankingCalls, EventCalls, LedgerCalls, MobilityCalls, PayableCalls, ReconciliationCalls
+):
     """Every call of the API, by its `operationId`."""
 
 

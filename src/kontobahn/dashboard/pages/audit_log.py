@@ -23,6 +23,13 @@ from kontobahn.db import Tx
 
 MAX_CSV_ROWS = 20_000
 ACTIONS = {
+    "assistants.approve": N_("Something prepared by an assistant approved"),
+    "assistants.disable": N_("Assistants switched off"),
+    "assistants.enable": N_("Assistants switched on"),
+    "assistants.prepare_cash_entry": N_("Cash entry prepared by an assistant"),
+    "assistants.prepare_payment": N_("Payment prepared by an assistant"),
+    "assistants.refuse": N_("Something prepared by an assistant refused"),
+    "assistants.withdraw": N_("Something prepared by an assistant withdrawn"),
     "api_key.create": N_("API key created"),
     "api_key.revoke": N_("API key revoked"),
     "api_key.rotate": N_("API key rotated"),

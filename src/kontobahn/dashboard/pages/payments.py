@@ -236,14 +236,16 @@ async def make_payment(visit: Visit) -> Response:
             )
             answer = await once.ask_once(visit, routes.create_payment, query=PaymentApiQuery(), body=body)
             made = answer["data"]
-            text = (
-                _("The payment has been created. Another person must release it now.")
-                if made["release"] and made["release"]["state"] == "waiting"
-                else _("The payment has been created. Authorise it now.")
-            )
-            return visit.redirect(f"{PATH}/{made['payment_id']}", text)
+            return visit.redirect(f"{PATH}/{made['payment_id']}", created_words(made))
     response: Response = await payment_form.handler(visit)
     return response
+
+
+def created_words(made: dict[str, Any]) -> str:
+    """Says what is to be done with a payment that was just made."""
+    if made["release"] and made["release"]["state"] == "waiting":
+        return _("The payment has been created. Another person must release it now.")
+    return _("The payment has been created. Authorise it now.")
 
 
 # --- One payment

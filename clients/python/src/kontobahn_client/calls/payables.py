@@ -13,6 +13,7 @@ from kontobahn_client.models.payables import (
     DuePayable,
     NewConfirmation,
     NewCreditor,
+    NewFileAddress,
     NewHold,
     NewPayable,
     NewPayablesSettings,
@@ -40,6 +41,12 @@ class PayableCalls:
         idempotency_key: str | None = None,
     ) -> Data[Payable]:
         """Send a received invoice: XML (XRechnung, ZUGFeRD, Factur-X, Peppol), or a PDF with one inside."""
+
+    @post("/v2/payables/files/by-address")
+    def receive_by_address(
+        self, body: NewFileAddress, *, organization_id: str | None = None, idempotency_key: str | None = None
+    ) -> Data[Payable]:
+        """Send a received invoice by its address instead of its bytes."""
 
     @get("/v2/payables/files/{id}")
     def get_received_file(self, id: str) -> File:

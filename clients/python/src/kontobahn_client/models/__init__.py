@@ -1,5 +1,6 @@
 """What is sent and answered, by the names of the API. Everything can be imported from here."""
 
+from kontobahn_client.models.assistants import *
 from kontobahn_client.models.auth import *
 from kontobahn_client.models.banking import *
 from kontobahn_client.models.books import *

@@ -160,6 +160,11 @@ class NewPaymentRun(Body, kw_only=True):
     trial: bool = False
 
 
+class NewFileAddress(Body, kw_only=True):
+    address: str
+    file_name: str | None = None
+
+
 class NewRelease(Body, kw_only=True):
     comment: str = ""
 

@@ -1,0 +1,102 @@
+"""Answers of tools as text: bounded, with exact sums over all rows, and with the words of others marked as such."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from kontobahn.json_text import encode
+
+Format = Literal["table", "json"]
+# An answer of 8,000 tokens: names, numbers and German words come to three characters each and hardly to fewer.
+MAX_CHARACTERS = 22_000
+MAX_FOREIGN = 200
+
+
+class Foreign(NamedTuple):
+    """Words that somebody outside wrote: a name, a purpose text. They are data, whatever they say."""
+
+    text: str
+
+
+class Listing(NamedTuple):
+    """Rows of which a part is shown, with sums over all of them."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    totals: dict[str, Any]
+    notes: Sequence[str] = ()
+
+
+def foreign(text: str | None) -> Foreign:
+    """Returns the words without characters that steer a screen, on one line, and not too long."""
+    kept = "".join(
+        " " if unicodedata.category(one) in ("Cc", "Zl", "Zp") else one
+        for one in unicodedata.normalize("NFC", text or "")
+        if unicodedata.category(one) not in ("Cf", "Co", "Cs", "Cn")
+    )
+    words = " ".join(kept.split())
+    return Foreign(words if len(words) <= MAX_FOREIGN else words[: MAX_FOREIGN - 1] + "…")
+
+
+def amount(value: Any) -> str:
+    """Returns an amount as text, exact to the cent."""
+    return f"{Decimal(str(value)):.2f}"
+
+
+def total(values: Iterable[Any]) -> str:
+    return amount(sum((Decimal(str(value)) for value in values), Decimal()))
+
+
+def render(listing: Listing, *, start: int, limit: int, form: Format) -> str:
+    """Returns as many rows as fit, beginning with `start`, the totals, and the cursor of the next page if there is one."""
+    budget = MAX_CHARACTERS - len(_text_of(listing.totals)) - sum(map(len, listing.notes)) - 600
+    shown: list[str] = []
+    for row in listing.rows[start : start + limit]:
+        line = _as_json(listing.columns, row) if form == "json" else _as_line(row)
+        if len(line) + 1 > budget:
+            break
+        budget -= len(line) + 1
+        shown.append(line)
+    after = start + len(shown)
+    is_cut = after < len(listing.rows)
+    place = f"rows {start + 1}-{after} of {len(listing.rows)}" if shown else f"no rows of {len(listing.rows)}"
+    if form == "json":
+        further = {"totals": listing.totals, "rows_in_all": len(listing.rows), "notes": list(listing.notes)}
+        if is_cut:
+            further["next_cursor"] = str(after)
+        return f'{{"rows":[{",".join(shown)}],{encode(further).decode()[1:]}'
+    parts = [" | ".join(listing.columns), *shown, f"({place})"] if shown else [f"({place})"]
+    parts += [f"{name}: {_text_of(value)}" for name, value in listing.totals.items()]
+    parts += listing.notes
+    if is_cut:
+        parts.append(f"More rows: ask again with cursor={after}. The totals above are over all rows.")
+    return "\n".join(parts)
+
+
+def _as_line(row: Sequence[Any]) -> str:
+    return " | ".join(_cell(value) for value in row)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Foreign):
+        return "«" + value.text.replace("«", "").replace("»", "").replace("|", "/") + "»"
+    return _text_of(value).replace("|", "/")
+
+
+def _as_json(columns: Sequence[str], row: Sequence[Any]) -> str:
+    plain = {name: value for name, value in zip(columns, row, strict=True) if not isinstance(value, Foreign)}
+    others = {name: value.text for name, value in zip(columns, row, strict=True) if isinstance(value, Foreign)}
+    return encode(plain | ({"foreign": others} if others else {})).decode()
+
+
+def _text_of(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text_of(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple) and not isinstance(value, Foreign):
+        return ", ".join(map(_text_of, value))
+    return value.text if isinstance(value, Foreign) else str(value)
