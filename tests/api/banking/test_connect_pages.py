@@ -112,8 +112,8 @@ def test_two_clicks_and_an_old_form_count_once(service: Service, bank: Bank, own
     assert service.db.write_now(steps.claim, row) is not None
     assert service.db.write_now(steps.claim, row) is None
     # While the bank is asked for one request, the page says so, and a form that was open before is not taken.
-    assert "Ihre Bank wird gefragt" in words(person.look())
-    assert "gerade gefragt" in words(service.http.post(person.url, data={"step": str(row.number), "tan": "1"}))
+    assert "Wir warten auf Ihre Bank" in words(person.look())
+    assert "läuft noch" in words(service.http.post(person.url, data={"step": str(row.number), "tan": "1"}))
     # The claim of a process that died expires.
     service.clock.advance(seconds=steps.CLAIM // 1_000_000)
     assert person.send(tan="1").status_code == 303

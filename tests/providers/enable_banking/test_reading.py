@@ -285,12 +285,24 @@ def test_an_account_that_cannot_be_read_does_not_hold_up_the_others(
     assert person.refresh().status_code == 202
     # What was pending on the account that was not read is still there.
     assert person.bookings() == sorted([*EVERYTHING, (1.0, "Zinsen", "posted")])
+    giro, savings = person.accounts()
+    assert giro["extra"]["not_read"] == [
+        "The bank does not let this login read the account's balance.",
+        "The bank does not let this login read the account's transactions.",
+    ]
+    assert (giro["balance"], "not_read" in savings["extra"]) == (None, False)
+    # The session does not tell of the account: then nothing is known of it but what was read before.
+    service.db.write_now(lambda tx: tx.run("UPDATE enable_banking_sessions SET accounts = '[]'"))
+    service.clock.advance(seconds=3700)
+    assert person.refresh().status_code == 202
+    assert person.accounts()[0]["extra"]["not_read"] == ["The bank does not let this login read the account."]
     # Booked under the same reference: the pending one is gone, nothing is there twice.
     bank.accounts[0].is_readable = True
     bank.accounts[0].transactions[5] = transaction("-7.00", "Vorgemerkt", "2026-03-02", "a-7")
     service.clock.advance(seconds=3700)
     assert person.refresh().status_code == 202
     assert [one[2] for one in person.bookings() if one[1] == "Vorgemerkt"] == ["posted"]
+    assert "not_read" not in person.accounts()[0]["extra"]
     assert bank.faults == []
 
 

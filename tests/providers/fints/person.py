@@ -81,7 +81,7 @@ class Person(Customer):
 
         def answered() -> str:
             page = words(_get(self.url))
-            return "" if "Ihre Bank wird gefragt" in page else page
+            return "" if "Wir warten auf Ihre Bank" in page else page
 
         return eventually(answered)
 

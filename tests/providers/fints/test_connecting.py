@@ -301,9 +301,9 @@ def test_a_page_does_not_wait_for_a_slow_bank_and_goes_on_by_itself(
     person.begin()
     bank.pause.clear()
     page = person.send_at_once(user="muster", pin=PIN, blz="99990000", url=person.address)
-    assert (page.headers["refresh"], "Ihre Bank wird gefragt" in page.text) == ("3", True)
+    assert (page.headers["refresh"], "Wir warten auf Ihre Bank" in page.text) == ("3", True)
     # A second window does not ask a second time.
-    assert "Ihre Bank wird gefragt" in person.send_at_once(user="muster", pin=PIN).text
+    assert "Wir warten auf Ihre Bank" in person.send_at_once(user="muster", pin=PIN).text
     bank.pause.set()
     assert "smsTAN" in person.look()
     assert "Das Konto ist verbunden" in person.send(method="920")

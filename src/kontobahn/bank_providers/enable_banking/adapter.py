@@ -74,6 +74,8 @@ THREADS, WAITING = 2, 64
 MAX_CONSENT, CONSENT_MARGIN = 180 * DAY, 5 * MINUTE
 FLOW_TIME = 30 * MINUTE
 REFRESH_AFTER = HOUR
+NO_DETAILS = "The bank does not let this login read the account."
+NO_BALANCE = "The bank does not let this login read the account's balance."
 # Accounts of which the bank says that they cannot be read: the others are read all the same.
 _NOT_READABLE = frozenset({"ASPSP_ACCOUNT_NOT_ACCESSIBLE", "ACCOUNT_DOES_NOT_EXIST"})
 # The days that transactions are asked for: from a day on, as far as it goes, or as the bank likes.
@@ -193,8 +195,9 @@ class EnableBankingProvider:
         psu = await self._psu_headers(person, session)
         known = {} if kept is None else {account.uid: account for account in kept.accounts}
         accounts: list[AccountFacts] = []
+        refused: list[NotRead] = []
         for uid in session.accounts:
-            account = await self._account(provider_ref, uid, known.get(uid), psu)
+            account = await self._account(provider_ref, uid, known.get(uid), psu, refused)
             if account is not None:
                 accounts.append(account)
         first = Page(
@@ -203,7 +206,8 @@ class EnableBankingProvider:
             [account.iban for account in accounts if account.iban is not None],
             _how(since),
         )
-        return await self._page(provider_ref, accounts, since, first, psu)
+        snapshot = await self._page(provider_ref, accounts, since, first, psu)
+        return snapshot._replace(not_read=[*refused, *snapshot.not_read])
 
     async def _session(self, provider_ref: str) -> Session:
         session = await asked(self._client.get(f"/sessions/{path_part(provider_ref)}", wire.Session))
@@ -232,18 +236,20 @@ class EnableBankingProvider:
         )
 
     async def _account(
-        self, provider_ref: str, uid: str, known: Account | None, psu: Mapping[str, str]
+        self, provider_ref: str, uid: str, known: Account | None, psu: Mapping[str, str], refused: list[NotRead]
     ) -> AccountFacts | None:
-        """Returns None if the bank does not let the account be read: what is known of it stays as it is."""
+        """Returns None if the bank does not let the account be read: what is known of it stays as it is, and says so."""
         path = f"/accounts/{path_part(uid)}"
+        balances = wire.Balances([])
         try:
             if known is None:
                 known = await self._of_bank(provider_ref, self._client.get(f"{path}/details", wire.Account, psu))
             balances = await self._of_bank(provider_ref, self._client.get(f"{path}/balances", wire.Balances, psu))
         except Rejected as error:
             log.warning("account_not_readable", provider=NAME, provider_ref=provider_ref, code=error.code)
-            return None
-        return account_facts(known, uid, balances.balances)
+            what = NO_BALANCE if known is not None else NO_DETAILS
+            refused.append(NotRead(uid, what, is_lost=known is None))
+        return None if known is None else account_facts(known, uid, balances.balances)
 
     async def _page(
         self, provider_ref: str, accounts: list[AccountFacts], since: date | None, page: Page, psu: Mapping[str, str]

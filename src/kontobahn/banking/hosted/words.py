@@ -22,10 +22,10 @@ DONE = Words("Das Konto ist verbunden.", "The account is connected.")
 FAILED_TITLE = Words("Nicht verbunden", "Not connected")
 ERROR_CLASS = Words("Fehlerklasse", "Error class")
 BUSY = Words(
-    "Die Bank wird gerade gefragt. Bitte laden Sie die Seite gleich noch einmal.",
-    "The bank is being asked at the moment. Please reload this page in a moment.",
+    "Die Anfrage bei der Bank läuft noch. Bitte laden Sie die Seite gleich noch einmal.",
+    "The bank has not answered yet. Please reload this page in a moment.",
 )
-WAITING_TITLE = Words("Ihre Bank wird gefragt", "Your bank is being asked")
+WAITING_TITLE = Words("Wir warten auf Ihre Bank", "Waiting for your bank")
 WAITING = Words(
     "Das kann einige Minuten dauern. Lassen Sie diese Seite offen: Sie geht von selbst weiter.",
     "This may take some minutes. Keep this page open: it continues by itself.",

@@ -246,7 +246,18 @@ def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
             ingest.remove_missing_pending()
         counts = ingest.finish()
         added, modified, removed = added + counts.added, modified + counts.modified, removed + counts.removed
+    _tell_of_others(tx, row, snapshot)
     return Counts(added, modified, removed)
+
+
+def _tell_of_others(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> None:
+    """Says what could not be read of accounts that the bank does not report this time."""
+    reported = {facts.provider_ref for facts in snapshot.accounts}
+    for source in sources.of_connection(tx, row.organization_id, row.id):
+        sentences = [found.sentence for found in snapshot.not_read if found.account_ref == source.provider_ref]
+        account = accounts.look_up(tx, row.organization_id, source.account_id)
+        if sentences and source.provider_ref not in reported and account is not None:
+            accounts.tell_not_read(tx, account, sentences)
 
 
 def _references(reported: Callable[[], Iterable[Reported]]) -> frozenset[str]:
