@@ -16,7 +16,8 @@ from pypdf import PdfReader
 from kontobahn.dashboard import sheets
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_books import cells
-from tests.ledger_builder import Books
+from tests.ledger_builder import PERSONENKONTO, Books
+from tests.reconciliation_desk import PERSON
 
 POSTINGS = """
 2026-01-10 S 10001 8400 119,00 RE-1 Rechnung eins bu=3
@@ -189,9 +190,41 @@ def test_each_line_of_vat_figures_opens_to_bookings_that_add_up_to_it(browser: B
                 following = re.search(r'href="([^"]*after=[^"]*)"', page)
                 address = html.unescape(following[1]) if following else None
             assert shown == wanted, link
+            listed = rows(browser.get(link.replace("bookings?", "bookings.csv?")))
+            assert len(listed) == count
+            assert [column(listed, place) for place in (6, 7, 8)] == wanted
             assert counted == ("one" if count == 1 else str(count))
     assert kinds == {"UMSATZSTEUER", "VORSTEUER", "LEISTUNGSEMPFAENGER", "SKONTO", "BRUTTO"}
+    printed = browser.get("/dashboard/reports/vat/bookings.pdf?art=VORSTEUER&rate=19&key=9")
+    assert "Sum" in PdfReader(io.BytesIO(printed.content)).pages[0].extract_text()
     assert browser.get("/dashboard/reports/vat/bookings?art=VORSTEUER&rate=3").status_code == 404
+    assert browser.get("/dashboard/reports/vat/bookings.csv?art=VORSTEUER&rate=3").status_code == 404
+
+
+def test_figures_say_where_the_client_is_taxed_otherwise(browser: Browser, books: Books) -> None:
+    def taxed(how: str) -> str:
+        books.service.db.write_now(lambda tx: tx.run("UPDATE books_clients SET versteuerung = ?", how))
+        return browser.get("/dashboard/reports/vat").text
+
+    assert 'class="notice warn"' not in taxed("soll")
+    assert "taxed by payments received (Istversteuerung)" in taxed("ist")
+    assert "small business (§ 19 UStG)" in taxed("kleinunternehmer")
+
+
+def test_partners_are_sorted_by_number_or_name(browser: Browser, books: Books) -> None:
+    def shown(address: str) -> list[str]:
+        page = browser.get(f"/dashboard/partners?{address}").text
+        return re.findall(r'<a href="/dashboard/partners/(\d{9})', page)
+
+    for number, name in (("10001", "Zimmer GmbH"), ("10002", "Anton AG"), ("70001", "Meier")):
+        body = {**PERSON, "personenkontoNummer": number, "firmenname": name, "bankkonten": []}
+        assert books.send(PERSONENKONTO, body).status_code == 201
+    numbers, names = shown(""), shown("sort=name")
+    assert [one[:5] for one in numbers] == ["10001", "10002", "70001"]
+    assert [one[:5] for one in names] == ["10002", "70001", "10001"]
+    assert shown("sort=-account") == numbers[::-1]
+    assert shown("sort=-name") == names[::-1]
+    assert shown("sort=nothing") == numbers
 
 
 def test_each_line_of_profit_and_loss_is_the_sum_of_its_accounts(browser: Browser, books: Books) -> None:

@@ -47,6 +47,7 @@ from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection,
 from kontobahn.ledger.personenkonto import (
     Geschaeftspartner,
     Partner,
+    PartnerOrder,
     Personenkonto,
     PersonenkontoAntwort,
     PersonenkontoDaten,
@@ -284,15 +285,16 @@ class ScriptedBooks:
         await self._script.call("geschaeftspartner")
         return [Geschaeftspartner("100100000", "10010", "Beispiel", ("DE89370400440532013000",))]
 
-    async def partners(self, search: str, after: str, limit: int) -> list[Partner]:
+    async def partners(
+        self, search: str, after: str, limit: int, order: PartnerOrder = "konto", *, descending: bool = False
+    ) -> list[Partner]:
         await self._script.call("partners")
         found = [Partner("100100000", "Beispiel Anderswo", ""), Partner("700010000", "Lieferant Anderswo", "")]
         words = search.lower().split()
-        return [
-            one
-            for one in found
-            if one.konto > after and all(word in f"{one.konto} {one.name}".lower() for word in words)
-        ][:limit]
+        found = [one for one in found if all(word in f"{one.konto} {one.name}".lower() for word in words)]
+        found.sort(key=lambda one: (getattr(one, order), one.konto), reverse=descending)
+        place = next((number for number, one in enumerate(found, 1) if one.konto == after), 0)
+        return found[place : place + limit]
 
     async def partner(self, konto: str) -> Partner | None:
         return next((one for one in await self.partners("", "", 10) if one.konto == konto), None)

@@ -307,6 +307,14 @@ def test_partners_are_found_by_number_and_name_and_walked_in_pages(adapter: Adap
     assert [one.konto for one in found] == sorted({one.konto for one in found})
     assert adapter.ask(books.partners("", found[0].konto, 100)) == found[1:]
     assert len(adapter.ask(books.partners("", "", 1))) == 1
+    by_name = adapter.ask(books.partners("", "", 100, "name"))
+    assert sorted(one.konto for one in by_name) == sorted(one.konto for one in found)
+    assert [one.name.lower() for one in by_name] == sorted(one.name.lower() for one in by_name)
+    assert adapter.ask(books.partners("", by_name[0].konto, 100, "name")) == by_name[1:]
+    backwards = adapter.ask(books.partners("", "", 100, "name", descending=True))
+    assert backwards == by_name[::-1]
+    assert adapter.ask(books.partners("", backwards[0].konto, 100, "name", descending=True)) == backwards[1:]
+    assert adapter.ask(books.partners("", "", 100, descending=True)) == found[::-1]
     assert "100100000" in [one.konto for one in adapter.ask(books.partners("beispiel 10010", "", 100))]
     assert adapter.ask(books.partners("beispiel nobody", "", 100)) == []
     partner = adapter.ask(books.partner("100100000"))

@@ -39,7 +39,7 @@ from kontobahn.ledger.faelligkeiten import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
-from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, Personenkonto, PersonenkontoAntwort
+from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, LedgerClient, OpenAmounts
 from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
 from kontobahn.ledger.wire import Bwa, Umsatzsteuer
@@ -173,8 +173,10 @@ class OpenBooks:
     async def geschaeftspartner(self) -> list[Geschaeftspartner]:
         return await self._read("personenkonten", partners.geschaeftspartner)
 
-    async def partners(self, search: str, after: str, limit: int) -> list[Partner]:
-        return await self._read("personenkonten", partners.search, search, after, limit)
+    async def partners(
+        self, search: str, after: str, limit: int, order: PartnerOrder = "konto", *, descending: bool = False
+    ) -> list[Partner]:
+        return await self._read("personenkonten", partners.search, search, after, limit, order, descending=descending)
 
     async def partner(self, konto: str) -> Partner | None:
         return await self._read("personenkonten", partners.find, konto)

@@ -30,6 +30,7 @@ from kontobahn.ledger.personenkonto import (
     Geschaeftspartner,
     Kontaktperson,
     Partner,
+    PartnerOrder,
     Personenkonto,
     PersonenkontoAntwort,
     PersonenkontoDaten,
@@ -199,15 +200,42 @@ _PARTNERS = (
 )
 
 
-def search(tx: Tx, client: Client, text: str, after: str, limit: int) -> list[Partner]:
-    """Returns person accounts by number. Every word of the text must stand in the number or the name."""
+_NAME = "LOWER(COALESCE(a.beschriftung, ''))"
+
+
+def search(
+    tx: Tx,
+    client: Client,
+    text: str,
+    after: str,
+    limit: int,
+    order: PartnerOrder = "konto",
+    *,
+    descending: bool = False,
+) -> list[Partner]:
+    """Returns person accounts by number or name. Every word of the text must stand in the number or the name."""
     words = [f"%{_escaped(word)}%" for word in text.lower().split()[:5]]
     condition = " AND (k.konto LIKE ? ESCAPE '!' OR LOWER(COALESCE(a.beschriftung, '')) LIKE ? ESCAPE '!')" * len(words)
     given = [word for word in words for _ in range(2)]
-    rows = tx.all(
-        f"{_PARTNERS} AND k.konto > ?{condition} ORDER BY k.konto LIMIT ?", *[client.mandant] * 4, after, *given, limit
-    )
+    first, params = _beginning(tx, client, after, order, descending=descending)
+    way = " DESC" if descending else ""
+    by = f"{_NAME}{way}, k.konto{way}" if order == "name" else f"k.konto{way}"
+    rows = tx.all(f"{_PARTNERS}{first}{condition} ORDER BY {by} LIMIT ?", *[client.mandant] * 4, *params, *given, limit)
     return [Partner(*row) for row in rows]
+
+
+def _beginning(
+    tx: Tx, client: Client, after: str, order: PartnerOrder, *, descending: bool
+) -> tuple[str, tuple[str, ...]]:
+    """The condition of what follows on an account in the list."""
+    if not after:
+        return "", ()
+    sign = "<" if descending else ">"
+    if order == "konto":
+        return f" AND k.konto {sign} ?", (after,)
+    # As the database writes it small, which may be another way than ours.
+    found = tx.one(f"SELECT {_NAME} FROM books_accounts a WHERE a.mandant = ? AND a.konto = ?", client.mandant, after)
+    return f" AND ({_NAME}, k.konto) {sign} (?, ?)", (found[0] if found else "", after)
 
 
 def find(tx: Tx, client: Client, konto: str) -> Partner | None:

@@ -13,12 +13,14 @@ from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
+from kontobahn.db import Tx
 from kontobahn.errors import KontobahnError, NotFound
 from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import ClientQuery, LedgerConnection, open_books
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.konto import readable
+from kontobahn.ledger.own_books import OwnBooks, Versteuerung
 from kontobahn.ledger.provider import ClientBooks, LedgerClient
 from kontobahn.ledger.wire import Geschaeftsjahr
 
@@ -162,3 +164,14 @@ def as_written(clients: Sequence[LedgerClient], connection_id: str, client_id: s
     known = (one.konto_laenge for one in clients if (one.connection_id, one.client_id) == (connection_id, client_id))
     length = next(known, SHORTEST)
     return [readable(konto, length) for konto in konten]
+
+
+async def versteuerung(visit: Visit, chosen: ChosenBooks) -> Versteuerung | None:
+    """The taxation of a client whose books we keep; of others nobody says."""
+    return await visit.read(_versteuerung, visit, chosen.connection.id, chosen.client_id)
+
+
+def _versteuerung(tx: Tx, visit: Visit, connection_id: str, client_id: str | None) -> Versteuerung | None:
+    keeping = visit.context.part(OwnBooks)
+    found = connections.find(tx, visit.principal, connection_id)
+    return keeping.versteuerungen(tx, found).get(client_id or "") if found.provider == keeping.provider else None

@@ -151,6 +151,10 @@ def _iban(path: str, text: str) -> str:
         ) from None
 
 
+# The column that partners are listed by.
+PartnerOrder = Literal["konto", "name"]
+
+
 class Partner(NamedTuple):
     """A person account as people find it."""
 

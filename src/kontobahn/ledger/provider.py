@@ -20,7 +20,7 @@ from kontobahn.ledger.faelligkeiten import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
-from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, Personenkonto, PersonenkontoAntwort
+from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
 
 T = TypeVar("T")
@@ -128,8 +128,10 @@ class ClientBooks(Protocol):
     async def geschaeftspartner(self) -> list[Geschaeftspartner]:
         """Returns business partners with their names and bank accounts, in the order of their numbers."""
 
-    async def partners(self, search: str, after: str, limit: int) -> list[Partner]:
-        """Returns person accounts by number, after this one. Every word of the search is in the number or the name."""
+    async def partners(
+        self, search: str, after: str, limit: int, order: PartnerOrder = "konto", *, descending: bool = False
+    ) -> list[Partner]:
+        """Returns person accounts in an order, after this one. Every word of the search is in the number or the name."""
 
     async def partner(self, konto: str) -> Partner | None: ...
 

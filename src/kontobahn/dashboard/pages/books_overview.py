@@ -8,9 +8,6 @@ from kontobahn.dashboard import books
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.pages.new_books import VERSTEUERUNG
 from kontobahn.dashboard.visit import Visit
-from kontobahn.db import Tx
-from kontobahn.ledger import connections
-from kontobahn.ledger.own_books import OwnBooks, Versteuerung
 from kontobahn.ledger.routes import rewe
 from kontobahn.ledger.routes.rewe import ExportQuery
 
@@ -18,15 +15,8 @@ from kontobahn.ledger.routes.rewe import ExportQuery
 @page("/books", help="books")
 async def clients_and_years(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    taxed = await visit.read(_versteuerung, visit, chosen.connection.id, chosen.client_id)
+    taxed = await books.versteuerung(visit, chosen)
     return visit.show("books.html", chosen=chosen, versteuerung=VERSTEUERUNG[taxed] if taxed else None)
-
-
-def _versteuerung(tx: Tx, visit: Visit, connection_id: str, client_id: str | None) -> Versteuerung | None:
-    """The taxation of a client whose books we keep; of others nobody says."""
-    keeping = visit.context.part(OwnBooks)
-    found = connections.find(tx, visit.principal, connection_id)
-    return keeping.versteuerungen(tx, found).get(client_id or "") if found.provider == keeping.provider else None
 
 
 @page("/books/export")

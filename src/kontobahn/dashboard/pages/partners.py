@@ -19,7 +19,7 @@ from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
 from kontobahn.json_text import encode
 from kontobahn.ledger.konto import functional
-from kontobahn.ledger.personenkonto import Partner, Personenkonto
+from kontobahn.ledger.personenkonto import Partner, PartnerOrder, Personenkonto
 from kontobahn.ledger.routes import rewe, rewe_read
 from kontobahn.ledger.routes.rewe_read import JahrDropdownQuery
 from kontobahn.ledger.wire import Zahlungsbedingung
@@ -45,6 +45,10 @@ class PartnerFilter(Struct):
     client: str = ""
     year: str = ""
     search: str = ""
+    sort: str = ""
+
+
+_SORTS: dict[str, PartnerOrder] = {"account": "konto", "name": "name"}
 
 
 class PartnerForm(Struct):
@@ -63,13 +67,16 @@ class PartnerForm(Struct):
 async def partners(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     filters = visit.filters(PartnerFilter)
-    search, after = filters.wanted.search, filters.after
+    search, after, wanted = filters.wanted.search, filters.after, filters.wanted.sort
+    order = _SORTS.get(wanted.removeprefix("-"), "konto")
     found = await books.ask(
-        visit, chosen, "personenkonten", lambda opened: opened.partners(search, after, PAGE_SIZE + 1)
-    )
+        visit, chosen, "personenkonten",
+        lambda opened: opened.partners(search, after, PAGE_SIZE + 1, order, descending=wanted.startswith("-")),
+    )  # fmt: skip
     chips = [chip for chip in filters.chips({"search": _("Search")}) if chip.label == _("Search")]
     return visit.show(
-        "partners.html", chosen=chosen, filters=filters, chips=chips, list=filters.first_page(found, lambda row: row.konto)
+        "partners.html", chosen=chosen, filters=filters, chips=chips, list=filters.first_page(found, lambda row: row.konto),
+        sorts=filters.sort_links(_SORTS, "account"),
     )  # fmt: skip
 
 

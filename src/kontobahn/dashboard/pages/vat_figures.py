@@ -17,10 +17,11 @@ from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
-from kontobahn.errors import NotFound
+from kontobahn.errors import BadRequest, NotFound
+from kontobahn.ledger.own_books import Versteuerung
 from kontobahn.ledger.routes import rewe_read
 from kontobahn.ledger.routes.rewe_read import UmsatzsteuerQuery
-from kontobahn.ledger.steuerbuchungen import TaxLine, TaxSelection
+from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxLine, TaxSelection
 from kontobahn.ledger.wire import Steuerart, Umsatzsteuer, UmsatzsteuerZeile
 
 KINDS: dict[Steuerart, str] = {
@@ -35,6 +36,7 @@ KINDS: dict[Steuerart, str] = {
     "BRUTTO": N_("Booked gross: key or account not known"),
 }
 _QUARTERS = (1, 2, 3, 4)
+MAX_CSV_LINES = 100_000
 
 
 class VatFilter(Struct):
@@ -70,6 +72,7 @@ class Figures(NamedTuple):
     # Output tax and input tax as a whole, with what was booked on their accounts directly.
     output: Decimal
     given: Decimal
+    taxed: Versteuerung | None
 
     @property
     def to_pay(self) -> Decimal:
@@ -104,7 +107,8 @@ async def _read(visit: Visit) -> Figures:
     )
     found = plain((await visit.ask(rewe_read.get_umsatzsteuer, query=query)).data, Umsatzsteuer)
     output = found.summeUmsatzsteuer + found.direktUmsatzsteuer
-    return Figures(chosen, span, found, output, found.summeVorsteuer + found.direktVorsteuer)
+    taxed = await books.versteuerung(visit, chosen)
+    return Figures(chosen, span, found, output, found.summeVorsteuer + found.direktVorsteuer, taxed)
 
 
 @page("/reports/vat", help="vat")
@@ -112,27 +116,90 @@ async def vat_figures(visit: Visit) -> Response:
     shown, filters = await _read(visit), visit.filters(VatFilter)
     links = [(one.text, filters.url(span=one.name or None), one == shown.span) for one in spans(shown.chosen)]
     return visit.show(
-        "vat_figures.html", shown=shown, chosen=shown.chosen, filters=filters, spans=links, kinds=KINDS, line_fields=line_fields
+        "vat_figures.html", shown=shown, chosen=shown.chosen, filters=filters, spans=links, kinds=KINDS, line_fields=line_fields,
+        taxed=_taxed_otherwise(shown.taxed),
     )  # fmt: skip
+
+
+def _taxed_otherwise(taxed: Versteuerung | None) -> str:
+    """Says how the figures differ from the taxation of the client; nothing if they do not, or if nobody says how it is taxed."""
+    if taxed == "ist":
+        return _("The client is taxed by payments received (Istversteuerung). These figures count invoices in the period of their "
+                 "date: output tax on invoices that are not paid yet is in them.")  # fmt: skip
+    if taxed == "kleinunternehmer":
+        return _("The client is a small business (§ 19 UStG) and owes no VAT; input tax cannot be deducted.")
+    return ""
 
 
 @page("/reports/vat/bookings", help="vat")
 async def vat_bookings(visit: Visit) -> Response:
     """The bookings that a line of the figures sums up."""
     shown, filters = await _read(visit), visit.filters(LineFilter)
-    wanted = filters.wanted
+    line = _line(shown, filters.wanted)
+    found = await _bookings(visit, shown, line, filters.wanted, _number(filters.after), PAGE_SIZE + 1)
+    return visit.show(
+        "vat_bookings.html", shown=shown, chosen=shown.chosen, line=line, title=_(KINDS[line.art]), filters=filters,
+        lines=filters.first_page(found, lambda booking: booking.number),
+    )  # fmt: skip
+
+
+def _line(shown: Figures, wanted: LineFilter) -> UmsatzsteuerZeile:
     line = next((one for one in shown.found.zeilen if line_fields(one) == _fields(wanted)), None)
     if line is None:
         raise NotFound("There is no such page.")
+    return line
+
+
+async def _bookings(
+    visit: Visit, shown: Figures, line: UmsatzsteuerZeile, wanted: LineFilter, after: int, limit: int
+) -> list[TaxedBooking]:
     selection = TaxSelection(
         shown.chosen.year.start, shown.span.first, shown.span.last,
-        TaxLine(line.art, line.prozent, wanted.key, wanted.account), _number(filters.after), PAGE_SIZE + 1,
+        TaxLine(line.art, line.prozent, wanted.key, wanted.account), after, limit,
     )  # fmt: skip
-    found = await books.ask(visit, shown.chosen, "buchungen", lambda opened: opened.steuerbuchungen(selection))
-    return visit.show(
-        "vat_bookings.html", shown=shown, chosen=shown.chosen, line=line, title=_(KINDS[line.art]),
-        lines=filters.first_page(found, lambda booking: booking.number),
-    )  # fmt: skip
+    return await books.ask(visit, shown.chosen, "buchungen", lambda opened: opened.steuerbuchungen(selection))
+
+
+@page("/reports/vat/bookings.csv")
+async def vat_bookings_csv(visit: Visit) -> Response:
+    _shown, sheet, name = await _bookings_sheet(visit, MAX_CSV_LINES)
+    return await sheets.as_csv(visit, sheet, name)
+
+
+@page("/reports/vat/bookings.pdf")
+async def vat_bookings_pdf(visit: Visit) -> Response:
+    shown, sheet, name = await _bookings_sheet(visit, sheets.MAX_PRINTED)
+    return await sheets.as_pdf(visit, shown.chosen, sheet, name)
+
+
+async def _bookings_sheet(visit: Visit, most: int) -> tuple[Figures, Sheet, str]:
+    """Raises BadRequest if the line sums up more bookings than a file holds."""
+    shown, wanted = await _read(visit), visit.filters(LineFilter).wanted
+    line = _line(shown, wanted)
+    found = await _bookings(visit, shown, line, wanted, 0, most + 1)
+    if len(found) > most:
+        raise BadRequest(_("A file holds at most %(count)s lines. Choose a period.", count=figures.number(most)))
+    columns = [
+        Column(_("Number"), 2, right=True), Column(_("Date"), 3), Column(_("Document"), 4), Column(_("Text"), 8),
+        Column(_("Account"), 3), Column(_("Contra account"), 3),
+        *(Column(title, 3, right=True) for title in (_("Base"), _("Output tax"), _("Input tax"))),
+    ]  # fmt: skip
+    written = shown.chosen.written
+    rows = [
+        (one.number, one.day, one.document, one.text, written(one.konto), written(one.gegenkonto), one.base, one.output, one.given)
+        for one in found
+    ]  # fmt: skip
+    sums = [
+        ("", None, "", _("Sum"), "", "", line.bemessungsgrundlage, line.umsatzsteuer, line.vorsteuer),
+    ]
+    title = f"{_(KINDS[line.art])} {line.prozent} %"
+    sheet = Sheet(title, _period(shown), columns, [Part(rows, sums=sums)], landscape=True)
+    return shown, sheet, f"{_file_name(shown)} {title}"
+
+
+def _period(shown: Figures) -> str:
+    found = shown.found
+    return _("From %(first)s to %(last)s", first=figures.day(found.vonDatum), last=figures.day(found.bisDatum))
 
 
 def line_fields(line: UmsatzsteuerZeile) -> dict[str, str | int]:
@@ -178,9 +245,9 @@ def _sheet(shown: Figures) -> Sheet:
         (_("Booked directly on tax accounts"), "", "", "", None, found.direktUmsatzsteuer, found.direktVorsteuer),
         (_("Estimated VAT to pay"), "", "", "", None, shown.to_pay, None),
     ]
-    period = _("From %(first)s to %(last)s", first=figures.day(found.vonDatum), last=figures.day(found.bisDatum))
     rows = [_row(shown.chosen, line) for line in found.zeilen]
-    return Sheet(_("VAT figures"), period, columns, [Part(rows, sums=sums)], [_("Figures to check, not a VAT return.")])
+    notes = [_("Figures to check, not a VAT return."), *filter(None, [_taxed_otherwise(shown.taxed)])]
+    return Sheet(_("VAT figures"), _period(shown), columns, [Part(rows, sums=sums)], notes)
 
 
 def _row(chosen: ChosenBooks, line: UmsatzsteuerZeile) -> tuple[str | int | Decimal, ...]:
