@@ -29,7 +29,7 @@ from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
 from kontobahn.ledger.konto import functional, is_personenkonto, readings
 from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection
-from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, Personenkonto, PersonenkontoAntwort
+from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ConnectionRef, Effect, OpenAmounts
 from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
 from kontobahn.sentences import said
@@ -194,15 +194,19 @@ class DatevBooks:
         laenge, labels = await self._persons()
         return [Geschaeftspartner(konto, functional(konto, laenge), name, ()) for konto, name in sorted(labels.items())]
 
-    async def partners(self, search: str, after: str, limit: int) -> list[Partner]:
+    async def partners(
+        self, search: str, after: str, limit: int, order: PartnerOrder = "konto", *, descending: bool = False
+    ) -> list[Partner]:
         laenge, labels = await self._persons()
         words = search.casefold().split()
         found = [
             Partner(konto, name, "")
-            for konto, name in sorted(labels.items())
-            if konto > after and all(word in f"{functional(konto, laenge)} {name.casefold()}" for word in words)
+            for konto, name in labels.items()
+            if all(word in f"{functional(konto, laenge)} {name.casefold()}" for word in words)
         ]
-        return found[:limit]
+        found.sort(key=lambda one: (getattr(one, order).casefold(), one.konto), reverse=descending)
+        place = next((number for number, one in enumerate(found, 1) if one.konto == after), 0)
+        return found[place : place + limit]
 
     async def partner(self, konto: str) -> Partner | None:
         _, labels = await self._persons()
