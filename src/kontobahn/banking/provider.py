@@ -158,6 +158,8 @@ class AccountFacts(NamedTuple):
     holder_name: str | None
     # Something of the account that stays the same where `provider_ref` changes from session to session.
     identity: str | None = None
+    # The day of the balance; None for today.
+    balance_on: date | None = None
 
 
 class TransactionFacts(NamedTuple):

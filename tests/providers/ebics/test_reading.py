@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from simulators.ebics_bank import Break
 from simulators.ebics_bank.books import camt
-from tests.providers.ebics.person import PARTNER, USER, Person
+from simulators.ebics_bank.payments import Transfer, TransferFile, status_report
+from tests.providers.ebics.person import GIRO, PARTNER, USER, Person
 
 FIRST, SECOND = (-12.34, "Strom", "posted"), (119.0, "Rechnung 1", "posted")
 
@@ -50,6 +52,28 @@ def test_days_that_nobody_asked_for_come_with_the_next(person: Person) -> None:
         person.book(f"{day}.00", f"Tag {day}", date(2026, 3, day))
     assert person.refresh().status_code == 202
     assert person.bookings() == [(float(day), f"Tag {day}", "posted") for day in range(3, 8)]
+
+
+def test_a_balance_holds_until_the_next_statement(person: Person) -> None:
+    person.book("-12.34", "Strom")
+    person.connect()
+    person.service.clock.advance(seconds=120 * 86_400)
+    assert person.refresh().status_code == 202
+    assert person.refresh().status_code == 202
+    assert stored_segments(person) == []
+    [account] = person.accounts()
+    assert account["balance"] == 9987.66
+    assert person.bookings() == [FIRST]
+
+
+@pytest.mark.either_engine
+def test_reports_on_orders_of_others_spoil_nothing(person: Person) -> None:
+    person.connect()
+    file = TransferFile("MSG-1", [Transfer("P", GIRO, None, "", "E-1", Decimal("1.00"), "EUR", "Papier GmbH", GIRO, "")])
+    person.bank.deliver(PARTNER, "CRZ", status_report(file, [""], person.bank.today, "R1"))
+    person.book("-12.34", "Strom")
+    assert person.refresh().status_code == 202
+    assert person.bookings() == [FIRST]
 
 
 def test_reports_of_the_day_give_way_to_the_statement(person: Person) -> None:

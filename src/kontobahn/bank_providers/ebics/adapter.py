@@ -14,6 +14,7 @@ from datetime import date, timedelta
 
 import msgspec
 
+from kontobahn import log
 from kontobahn.bank_providers.ebics import letter, rules, statements, store
 from kontobahn.bank_providers.ebics.client import EbicsClient, Line
 from kontobahn.bank_providers.ebics.store import NAME, DownloadRow
@@ -48,7 +49,7 @@ from kontobahn.formats.ebics.keys import Protocol, PublicKey, new_key, typed_dig
 from kontobahn.formats.ebics.requests import BankKeys, Period, check_id
 from kontobahn.formats.ebics.rights import Rights, read_rights
 from kontobahn.formats.ebics.services import Kind, Order, order_of
-from kontobahn.formats.statements import StatusReport
+from kontobahn.formats.statements import StatementError, StatusReport
 from kontobahn.sentences import without_stop
 from kontobahn.threads import Pool
 from kontobahn.vault import Vault
@@ -280,11 +281,14 @@ class EbicsProvider:
 
     async def _snapshot(self, line: Line, rights: Rights | None, since: date | None) -> Snapshot:
         rows = await self._db.write(store.since, line.organization_id, line.ref, since)
-        reading = statements.Reading(rights.accounts if rights else ())
+        reading = statements.Reading(rights.accounts if rights else (), line.access.closings)
         for row in rows:
             await self._add(reading, row)
         for report in reading.reports:
             await self._db.write(_apply, line.organization_id, report)
+        if reading.closings != line.access.closings:
+            line.access.closings = reading.closings
+            await self._save(line.organization_id, line.ref, line.access)
         connection = statements.connection_facts(line.access, line.ref, self._clock.now() + REFRESH_AFTER)
         missing = rules.missing_rights(rights, line.access.protocol)
         return await self._pool.run(reading.snapshot, connection, missing, since)
@@ -351,7 +355,11 @@ class EbicsProvider:
 
 
 def _apply(tx: Tx, organization_id: str, report: StatusReport) -> None:
-    status_reports.apply_report(tx, organization_id, report)
+    try:
+        status_reports.apply_report(tx, organization_id, report)
+    except StatementError:
+        # About orders that the company gave in another way.
+        log.info("report_of_unknown", provider=NAME, report=report.message_id)
 
 
 def _is_hash_of(key: PublicKey, typed: bytes) -> bool:

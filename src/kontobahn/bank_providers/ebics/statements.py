@@ -7,7 +7,7 @@ yet, and repeat each other: a booking counts as often as it stands in the one th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import IO, NamedTuple
 
@@ -40,7 +40,7 @@ class _Report(NamedTuple):
 class Reading:
     """Reads downloads one after the other. Afterwards `snapshot` is what they say, and `reports` what they say about orders."""
 
-    def __init__(self, accounts: Iterable[AccountOfBank]) -> None:
+    def __init__(self, accounts: Iterable[AccountOfBank], closings: Mapping[str, Balance]) -> None:
         self._accounts = {
             account.iban: AccountFacts(
                 account.iban, account.name or f"Konto {account.iban[-10:]}", "checking", None, account.currency,
@@ -52,7 +52,7 @@ class Reading:
         self._seen: set[tuple[str, ...]] = set()
         self._references: dict[str, set[int]] = {}
         self._shared: set[tuple[str, str]] = set()
-        self._latest: dict[str, Balance] = {}
+        self._latest = dict(closings)
         self._days: list[_Report] = []
         self._unread: list[tuple[str | None, str]] = []
         self.reports: list[StatusReport] = []
@@ -130,7 +130,7 @@ class Reading:
         )
 
     def snapshot(self, connection: BankConnectionFacts, missing: Iterable[str], since: date | None) -> Snapshot:
-        accounts = [facts._replace(balance_minor=self._balance(facts)) for facts in self._accounts.values()]
+        accounts = [self._with_balance(facts) for facts in self._accounts.values()]
         not_read = [NotRead(facts.provider_ref, sentence, is_lost=False) for facts in accounts for sentence in missing]
         for iban, sentence in self._unread:
             refs = [iban] if iban in self._accounts else list(self._accounts)
@@ -139,13 +139,19 @@ class Reading:
         # Banks offer each statement once, so one that is missing here is not gone.
         return Snapshot(connection, accounts, transactions, is_partial=False, since=since, not_read=not_read)
 
-    def _balance(self, facts: AccountFacts) -> int | None:
+    @property
+    def closings(self) -> dict[str, Balance]:
+        return self._latest
+
+    def _with_balance(self, facts: AccountFacts) -> AccountFacts:
         balance = self._latest.get(facts.provider_ref)
         for report in self._days:
             told = report.balance
             if report.opening.account.iban == facts.provider_ref and told is not None and _is_later(told, balance):
                 balance = told
-        return None if balance is None or balance.currency != facts.currency_code else balance.amount_minor
+        if balance is None or balance.currency != facts.currency_code:
+            return facts
+        return facts._replace(balance_minor=balance.amount_minor, balance_on=balance.day)
 
     def _transactions(self) -> Iterator[TransactionFacts]:
         for facts in self._booked:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from kontobahn.formats.statements import Balance
+
 if TYPE_CHECKING:
     from kontobahn.formats.ebics.keys import OwnKey, PublicKey
     from kontobahn.formats.ebics.requests import BankKeys, Subscriber
@@ -69,6 +71,8 @@ class Access(msgspec.Struct, kw_only=True):
     bank_encryption: KeptKey | None = None
     # The answer to HTD, as the bank sent it; empty if it does not tell.
     rights: bytes = b""
+    # By IBAN: the last balance that a statement closed with, which holds until the next statement.
+    closings: dict[str, Balance] = {}
 
     def __repr__(self) -> str:
         return f"Access({self.bank_name}, {self.stage}, •••)"

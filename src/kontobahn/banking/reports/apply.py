@@ -234,7 +234,7 @@ def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
     sources.lock(tx, row.organization_id, snapshot.accounts)
     reached = sources.open_some(tx, row.organization_id, row.id, snapshot.accounts)
     for account_facts, known in zip(snapshot.accounts, reached, strict=True):
-        account = sources.tell_balance(tx, known, row.id, account_facts.balance_minor)
+        account = sources.tell_balance(tx, known, row.id, account_facts.balance_minor, account_facts.balance_on)
         not_read = [found for found in snapshot.not_read if found.account_ref == account_facts.provider_ref]
         account = accounts.tell_not_read(tx, account, [found.sentence for found in not_read])
         is_whole = not snapshot.is_partial and not any(found.is_lost for found in not_read)
