@@ -14,10 +14,18 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from simulators.ebics_bank import Break, EbicsBank, Line
+from simulators.ebics_bank.breaks import How
 from simulators.fints_bank import Account, FakeBank, camt_document
 from torture.others import Target
 
 IBAN = "DE02120300000000202051"
+_PARTNER = "FIRMA1"
+# Where an EBICS bank misbehaves, and how.
+_TROUBLES: tuple[tuple[str, str, How], ...] = (
+    ("HEV", "", "nonsense"), ("INI", "", "lost"), ("HPB", "", "cut"), ("HTD", "Initialisation", "wrong_signature"),
+    ("C53", "Initialisation", "short_segment"), ("C53", "Receipt", "lost"),
+)  # fmt: skip
 CONNECTED = "Das Konto ist verbunden"
 WAITING = "Ihre Bank wird gefragt"
 # Of one flow; while the bank is being asked, five a second.
@@ -141,7 +149,89 @@ class FintsTrial:
         self._bank.stop()
 
 
-TRIALS: dict[str, Callable[[], Trial]] = {FintsTrial.name: FintsTrial}
+class EbicsTrial:
+    """A bank with a customer of one account, and a technical user for each person; the bank activates whoever sent a letter."""
+
+    name, people = "ebics", 1000
+    bank_name = "Fakebank"
+    time_passes: tuple[str, ...] = ("UPDATE ebics_accesses SET until = 0",)
+
+    def __init__(self) -> None:
+        self.bank = EbicsBank()
+        self._line = Line(self.bank)
+        self._account = self.bank.add_account(_PARTNER, IBAN)
+        for number in range(self.people):
+            self.bank.add_user(_PARTNER, f"TECH{number}", "C53")
+        self.per_page = 25
+        self._seen: Seen = Counter()
+        self._days = 0
+        self.settings: dict[str, Any] = {
+            "connect_provider": "ebics", "ebics": "true", "bank_allow": urlsplit(self._line.url).netloc,
+        }  # fmt: skip
+
+    @property
+    def faults(self) -> list[str]:
+        return list(self.bank.faults)
+
+    def fields(self, page: str, person: int) -> dict[str, str]:
+        user = f"TECH{person}"
+        if 'name="access"' in page:
+            return {"access": "new"}
+        if 'name="host"' in page:
+            with self.bank.lock:
+                # Keys whose sheet was lost on the way have to be forgotten by the bank: the person calls it.
+                self.bank.reset(_PARTNER, user)
+            return {
+                "bank": self.bank_name, "url": self._line.url, "host": self.bank.host, "partner": _PARTNER, "user": user,
+                "company": "Muster GmbH, Erika Muster",
+            }  # fmt: skip
+        if 'name="x002"' in page:
+            told = self.bank.letter("H005" if "H005" in self.bank.versions else "H004")
+            return {"x002": told["Authentication"], "e002": told["Encryption"]}
+        with self.bank.lock:
+            if self.bank.partners[_PARTNER].users[user].state == "initialised":
+                self.bank.activate(_PARTNER, user)
+        return {}
+
+    def asks_for_confirmation(self, asks: bool) -> None:
+        """Has every statement offered again to a person who begins: the customer's other users have fetched it already."""
+        if asks:
+            for delivery in self.bank.partners[_PARTNER].deliveries:
+                delivery.is_fetched = False
+
+    def book(self, count: int) -> None:
+        first, last = self._seen.total(), self._seen.total() + count
+        with self.bank.lock:
+            # As large as the protocol allows for a long history; otherwise the more of them, the more places for a kill.
+            self.bank.segment_size = 1_000_000 if count > 1_000 else 4_000
+            for page in range(first, last, self.per_page):
+                day = datetime.now(UTC).date() - timedelta(days=60 - self._days % 60)
+                self._days += 1
+                for number in range(page, min(page + self.per_page, last)):
+                    # Every tenth looks like the one before it, as two coffees on one day do.
+                    alike = number - 1 if number % 10 == 9 and number > page else number
+                    amount, text = f"-{alike % 90 + 1}.{alike % 100:02d}", f"Kaffee {alike}"
+                    self._account.book(day, amount, text)
+                    self._seen[(day.isoformat(), amount, text)] += 1
+                self.bank.deliver(_PARTNER, "C53", self._account.statement(day), day=day)
+
+    def booked(self) -> Seen:
+        return Counter(self._seen)
+
+    def secrets(self, person: int) -> list[str]:
+        return []
+
+    def troubles(self, person: int) -> Iterator[None]:
+        for order, phase, how in _TROUBLES:
+            self.bank.breaks = [Break(how, order=order, phase=phase)]
+            yield
+        self.bank.breaks = []
+
+    def close(self) -> None:
+        self._line.hang_up()
+
+
+TRIALS: dict[str, Callable[[], Trial]] = {FintsTrial.name: FintsTrial, EbicsTrial.name: EbicsTrial}
 
 
 class Person:

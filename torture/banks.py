@@ -49,11 +49,11 @@ def _one_person(service: Killed, trial: Trial, number: int, kind: str) -> None:
     person.begin(service.running)
     if kind == "connect":
         service.while_doing(kind, lambda: person.walk(service.running))
-        _check(person, service, trial, must_be_whole=False)
+        check(person, service, trial, must_be_whole=False)
         if not service.chance.randrange(GIVES_UP):
             return
     person.walk(service.running)
-    before = _check(person, service, trial)
+    before = check(person, service, trial)
     if kind == "fetch":
         _read_again(person, service, trial, before)
     person.remove(service.running)
@@ -71,11 +71,11 @@ def _read_again(person: Person, service: Killed, trial: Trial, before: list[int]
     assert answer.status_code == 202 or (answer.status_code == 409 and seen == trial.booked()), answer.text
     # The call does not wait for a slow bank.
     until(lambda: person.transactions(service.running)[1] == trial.booked(), "a booking is missing")
-    after = _check(person, service, trial)
+    after = check(person, service, trial)
     assert after[: len(before)] == before, "what was stored has moved"
 
 
-def _check(person: Person, service: Killed, trial: Trial, *, must_be_whole: bool = True) -> list[int]:
+def check(person: Person, service: Killed, trial: Trial, *, must_be_whole: bool = True) -> list[int]:
     """Everything is there once, or nothing yet."""
     connection = person.connection(service.running)
     if connection["status"] == "pending_connect":

@@ -34,6 +34,31 @@ _CLAIMS = (
 )
 
 
+class _Acting:
+    """An act in a thread of its own. That the service goes away is no failure of it."""
+
+    def __init__(self, act: Act) -> None:
+        self._act, self._failures, self._ended = act, list[BaseException](), 0.0
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._act()
+        except (httpx.HTTPError, OSError):
+            pass
+        except BaseException as error:
+            self._failures.append(error)
+        self._ended = time.monotonic()
+
+    def finish(self) -> float:
+        """Waits for its end, and returns when that was. Raises whatever else went wrong in it."""
+        self.thread.join()
+        if self._failures:
+            raise self._failures[0]
+        return self._ended
+
+
 class Killed:
     """The service; `running` is the process that serves now, at another port after each kill."""
 
@@ -58,34 +83,32 @@ class Killed:
 
     def while_doing(self, kind: str, act: Act) -> bool:
         """Kills the service at some moment of the act, and starts it again. Returns whether the act was over by then."""
-        failures: list[BaseException] = []
-        ended: list[float] = []
-
-        def acting() -> None:
-            try:
-                act()
-            except (httpx.HTTPError, OSError):
-                pass
-            except BaseException as error:
-                failures.append(error)
-            ended.append(time.monotonic())
-
-        thread = threading.Thread(target=acting)
-        started = time.monotonic()
-        thread.start()
-        usual = self._usual.get(kind, FIRST_GUESS)
-        thread.join(self.chance.uniform(0, SPREAD * usual))
-        is_over = not thread.is_alive()
+        acting, started, usual = _Acting(act), time.monotonic(), self._usual.get(kind, FIRST_GUESS)
+        acting.thread.join(self.chance.uniform(0, SPREAD * usual))
+        is_over = not acting.thread.is_alive()
         self.stop()
-        thread.join()
-        if failures:
-            raise failures[0]
+        ended = acting.finish()
+        self._usual[kind] = ended - started if is_over else usual * 1.1
+        self._count(kind, is_amid=not is_over)
+        return is_over
+
+    def when_reached(self, kind: str, act: Act, reached: threading.Event, go_on: threading.Event) -> None:
+        """Kills the service at the moment of the act that somebody else says, who goes on afterwards; and starts it again."""
+        acting = _Acting(act)
+        while not reached.wait(0.1):
+            assert acting.thread.is_alive(), f"{kind} was over before its moment came"
+        self.stop()
+        go_on.set()
+        acting.finish()
+        reached.clear()
+        go_on.clear()
+        self._count(kind, is_amid=True)
+
+    def _count(self, kind: str, *, is_amid: bool) -> None:
         self.kills[kind] += 1
-        self.amid[kind] += not is_over
-        self._usual[kind] = ended[0] - started if is_over else usual * 1.1
+        self.amid[kind] += is_amid
         self.let_claims_end()
         self.running = self._start()
-        return is_over
 
     def let_claims_end(self) -> None:
         self.change(*self._time_passes)

@@ -53,6 +53,17 @@ TRIALS = (
         "A fetch is stored as a whole or not at all; nothing lost, nothing twice, ids as they were.",
     ),
     Trial(
+        "EBICS", "ebics_kills", "--kills 50", "--kills 1",
+        "A bank is connected and read by EBICS, at a simulated bank, while the service is killed in every phase: before the bank has"
+        " the message, and after.",
+        "No statement lost, none twice, no receipt for what is not stored, no keys that the bank has and we have not.",
+    ),
+    Trial(
+        "EBICS at any moment", "banks", "--provider ebics --kills 50", "--provider ebics --kills 2",
+        "A bank is connected and read by EBICS while the service is killed.",
+        "A fetch is stored as a whole or not at all; nothing lost, nothing twice, ids as they were.",
+    ),
+    Trial(
         "Salt Edge", "salt_edge", "--kills 50", "--kills 2",
         "Connecting, refreshing, paying and callbacks of the simulator of Salt Edge while the service is killed.",
         "No booking lost or twice, no payment made twice, no flow left half done.",
@@ -111,6 +122,11 @@ TRIALS = (
     Trial(
         "long history, FinTS", "long_history", "--provider fints --transactions 100000", None,
         "100,000 transactions through a simulated bank.", "None lost, none twice, ids rise, memory within a bound.",
+    ),
+    Trial(
+        "long history, EBICS", "long_history", "--provider ebics --transactions 100000", None,
+        "100,000 transactions through a simulated bank, in segments of a megabyte.",
+        "None lost, none twice, ids rise, memory within a bound.",
     ),
     Trial(
         "long history, Salt Edge", "many_bookings", "--bookings 100000", None,
