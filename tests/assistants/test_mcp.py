@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from kontobahn.api.request_log import Wanted, logged
@@ -102,6 +104,27 @@ def test_both_revisions_of_the_protocol_see_and_call_the_same_tools(service: Ser
     assert (newest[0], earlier[0]) == (NEWEST, EARLIER)
     assert newest[1:] == earlier[1:]
     assert newest[1] == list(CALLS)
+
+
+@pytest.mark.either_engine
+def test_a_command_answers_an_assistant_on_the_same_machine(service: Service) -> None:
+    owner = service.organization()
+    assistant = Assistant(service, owner)
+    command = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "kontobahn", "mcp", "--url", service.base_url, "--tools", "read"],
+        env={"KONTOBAHN_API_KEY": assistant.key, "PATH": "/usr/bin:/bin"},
+    )
+
+    async def seen() -> tuple[list[str], str]:
+        async with Client(stdio_client(command)) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            answer = await client.call_tool("access", {})
+            return tools, answer.content[0].text  # type: ignore[union-attr]
+
+    tools, text = asyncio.run(seen())
+    assert tools == [tool.name for tool in TOOLS if tool.only_reads]
+    assert "Organisation: Muster GmbH" in text
 
 
 @pytest.mark.either_engine

@@ -222,7 +222,14 @@ async def movements(caller: Caller, args: MovementsArgs) -> str:
         side = sums.setdefault(one["currency_code"], {"in": Decimal(), "out": Decimal()})
         side["in" if value > 0 else "out"] += value
         rows.append(
-            (one["id"], one["made_on"], amount(value), one["currency_code"], foreign(name), foreign(one["description"]))
+            (
+                one["id"],
+                one["made_on"],
+                amount(value),
+                one["currency_code"],
+                foreign(name),
+                foreign(one["description_parsed"].get("svwz") or one["description"]),
+            )
         )
     totals = {f"{currency} {side}": amount(value) for currency, both in sums.items() for side, value in both.items()}
     columns = ("id", "day", "amount", "currency", "name", "purpose")
