@@ -16,7 +16,7 @@ import pytest
 
 from kontobahn import __version__
 from tests.command_line import CommandLine
-from tests.journeys.process import answer, kontobahn, place_demo, serving
+from tests.journeys.process import ServerProcess, answer, kontobahn, place_demo, serving
 from tests.services import PostgresServer
 from tests.waiting import PATIENCE_SECONDS, eventually
 
@@ -71,12 +71,24 @@ def test_the_statement_is_a_csv(tmp_path: Path) -> None:
     assert [kind for kind, _, _ in spent] == ["reserve", "confirm", "reserve", "reserve", "expire", *["reserve"] * 3]
 
 
+def received_files(server: ServerProcess) -> dict[str, bytes]:
+    """The files of received invoices as they came, by invoice."""
+    found = {
+        payable["number"]: server.get(f"/v2/payables/{payable['id']}/file").content
+        for payable in server.get("/v2/payables").json()["data"]
+    }
+    assert len(found) == 8
+    assert all(content.startswith((b"<?xml", b"%PDF-")) for content in found.values())
+    return found
+
+
 def test_a_backup_made_while_serving_restores_all_of_it(tmp_path: Path, engine: str, settings: dict[str, Any]) -> None:
     data, archive = tmp_path / "data", tmp_path / "backup.tar.gz"
     with serving(data, **settings) as server:
         invited = server.http.post(
             "/v2/auth/invitations", json={"email": "a@b.de"}, headers={"x-api-key": server.key}
         ).json()["data"]
+        originals = received_files(server)
         made = answer("backup", str(archive), data=data, **settings)
         assert made["holds_key_file"] is True
         assert archive.stat().st_mode & 0o777 == 0o600
@@ -94,6 +106,7 @@ def test_a_backup_made_while_serving_restores_all_of_it(tmp_path: Path, engine: 
     with serving(restored, **settings) as server:
         listed = server.get("/v2/auth/invitations").json()["data"]
         assert [item["id"] for item in listed] == [invited["id"]]
+        assert received_files(server) == originals
         server.stop()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 

@@ -12,6 +12,7 @@ import pytest
 from kontobahn.access import keys
 from kontobahn.clock import berlin_date
 from kontobahn.demo import trade, world
+from kontobahn.payables import unread
 from tests.harness import ACTOR, Service
 
 # What both engines do alike is tried on one; building the demo is most of the time.
@@ -78,6 +79,7 @@ def test_bank_books_tickets_and_matching_tell_one_story(demo: Demo) -> None:
     check_open_items(demo)
     check_vat(demo)
     check_troubles(demo)
+    check_inbox(demo)
     check_clients(demo)
 
 
@@ -122,6 +124,19 @@ def check_troubles(demo: Demo) -> None:
     assert (receiver["status"], [event["delivery"]["state"] for event in deliveries]) == ("active", ["failed"])
     [refused] = demo.get("/v2/banking/imports")
     assert (refused["file"], refused["status"]) == (world.REFUSED_FILE, "failed")
+
+
+def check_inbox(demo: Demo) -> None:
+    """Eight invoices of known suppliers: two with something wrong, one with another IBAN; and a PDF that waits to be typed."""
+    received = demo.get("/v2/payables")
+    assert Counter(payable["status"] for payable in received) == {"to_release": 7, "needs_person": 1}
+    assert all(payable["creditor"]["konto"] for payable in received)
+    found = sorted(finding["rule"] for payable in received for finding in payable["findings"])
+    assert found == ["BR-CO-15", "UStG-14-4-6"]
+    assert [payable["stops"] for payable in received if payable["stops"]] == [["iban_changed"]]
+    assert sum(bool(payable["terms"]) for payable in received) == 1
+    [waiting] = demo.service.db.read_now(unread.latest, demo.facts["organization_id"], 10)
+    assert None not in waiting.row.proposed
 
 
 def check_clients(demo: Demo) -> None:
