@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from kontobahn.clock import HOUR
+from kontobahn.dashboard.pages import every_page
 from simulators.datev import DOCUMENTS, EXPORT, Datev
 from tests.api.ledger.files import INVOICE, file
 from tests.dashboard.browsing import Browser
@@ -141,3 +142,18 @@ def test_somebody_elses_answer_connects_nothing(admin: Admin) -> None:
     assert admin.get("/dashboard/ledger/sign-in").status_code == 409
     assert admin.post(f"{LIST}/connect", {"provider": "books"}).status_code == 404
     assert admin.office.service.db.read_now(lambda tx: tx.all("SELECT connection_id FROM datev_sessions")) == []
+
+
+@pytest.mark.parametrize("chart", [3, 42])
+def test_every_page_works_with_books_at_datev_or_says_what_it_cannot(admin: Admin, chart: int) -> None:
+    datev_of(admin).companies[CLIENT].ledger.told_skr = chart
+    admin.connect()
+    found = {}
+    for page in every_page():
+        if page.method == "GET" and "{" not in page.path and page.caller == "user":
+            found[page.path] = admin.get(page.path).status_code
+    assert {path: status for path, status in found.items() if status >= 500} == {}
+    works = ["open-items", "open-items/due", "trial-balance", "reports/journal"] + ["reports/profit-and-loss"] * (
+        chart == 3
+    )
+    assert [path for path in works if found[f"/dashboard/{path}"] != 200] == []

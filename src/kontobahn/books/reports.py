@@ -14,7 +14,7 @@ from kontobahn.books.store import LAST_BOOKING, STANDING, Client, edition_of, ko
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
-from kontobahn.ledger.bwa import LINES, RESULT, UNASSIGNED, Subtotal, group_of, is_profit_and_loss
+from kontobahn.ledger.gewinnermittlung import profit_and_loss
 from kontobahn.ledger.kontierung import GROSS, SKONTO, full, parts_of
 from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKONTO_DIGITS
 from kontobahn.ledger.steuer import (
@@ -30,7 +30,7 @@ from kontobahn.ledger.steuer import (
     without_reversal,
 )
 from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
-from kontobahn.ledger.wire import Bwa, BwaKonto, BwaZeile, Steuerart, SusaZeile, Umsatzsteuer, UmsatzsteuerZeile
+from kontobahn.ledger.wire import Bwa, Steuerart, SusaZeile, Umsatzsteuer, UmsatzsteuerZeile
 from kontobahn.sentences import said
 
 _LAST_KONTO = "9" * PERSONENKONTO_DIGITS
@@ -80,48 +80,7 @@ def bwa(tx: Tx, client: Client, jahr: date, bis_periode: int) -> Bwa:
         " ORDER BY konto, periode",
         edition_of(tx, client), year.start, EB_PERIOD, bis_periode,
     )  # fmt: skip
-    groups: dict[str, list[int]] = defaultdict(lambda: [0] * bis_periode)
-    unassigned: dict[str, int] = defaultdict(int)
-    for konto, periode, betrag in rows:
-        if not is_profit_and_loss(client.kontenrahmen, konto):
-            continue
-        group = group_of(client.kontenrahmen, konto)
-        groups[group][periode - 1] += betrag
-        if group == UNASSIGNED:
-            unassigned[konto] += betrag
-    zeilen = _lines(groups, bis_periode)
-    return Bwa(
-        geschaeftsjahrStartDatum=jahr,
-        bisPeriode=bis_periode,
-        zeilen=zeilen,
-        nichtZugeordnet=[
-            BwaKonto(konto, _label(tx, client, konto), money.to_wire(betrag)) for konto, betrag in unassigned.items()
-        ],
-        ergebnis=zeilen[-1].kumuliert,
-    )
-
-
-def _lines(groups: dict[str, list[int]], periods: int) -> list[BwaZeile]:
-    """Returns every line of the scheme, then accounts that fit none of them, and the result."""
-    running = [0] * periods
-    zeilen = []
-    for name, is_sum in [
-        *((line.bezeichnung, isinstance(line, Subtotal)) for line in LINES),
-        (UNASSIGNED, False),
-        (RESULT, True),
-    ]:
-        values = list(running) if is_sum else groups[name]
-        if not is_sum:
-            running = [before + value for before, value in zip(running, values, strict=True)]
-        zeilen.append(
-            BwaZeile(
-                bezeichnung=name,
-                istSumme=is_sum,
-                perioden=[money.to_wire(value) for value in values],
-                kumuliert=money.to_wire(sum(values)),
-            )
-        )
-    return zeilen
+    return profit_and_loss(client.kontenrahmen, jahr, bis_periode, rows, lambda konto: _label(tx, client, konto))
 
 
 def _label(tx: Tx, client: Client, konto: str) -> str:

@@ -14,7 +14,14 @@ from kontobahn.api.tasks import Work
 from kontobahn.clock import Clock, berlin_date
 from kontobahn.datev import postings
 from kontobahn.datev.clients import EXPORT, Clients, FiscalYear, KeptClient
-from kontobahn.datev.master_data import SumsAndBalances, TermOfPayment, payment_terms, susa_line
+from kontobahn.datev.master_data import (
+    AccountTurnover,
+    SumsAndBalances,
+    TermOfPayment,
+    payment_terms,
+    susa_line,
+    turnover,
+)
 from kontobahn.datev.open_items import OpenItems, range_of, years_up_to
 from kontobahn.datev.postings import JobKey, Posting, Postings, accounts, year_id
 from kontobahn.datev.services import Services, part
@@ -24,10 +31,11 @@ from kontobahn.ledger import buchungen, kassenbuch, wire
 from kontobahn.ledger.buchungen import AccountBooking, DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeiten import Faelligkeiten, by_due_date, is_money
+from kontobahn.ledger.gewinnermittlung import profit_and_loss
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
 from kontobahn.ledger.konto import functional, is_personenkonto, readings
-from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
+from kontobahn.ledger.kontoblatt import AccountSheet, SheetLine, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ConnectionRef, Effect, OpenAmounts
@@ -104,12 +112,27 @@ class DatevBooks:
     async def susa(self, jahr: date, kontonummer: str | None) -> list[wire.SusaZeile]:
         year = await self._year(jahr)
         wanted = None if kontonummer is None else _readings(kontonummer, year)
-        path = f"{self._path(jahr)}/sums-and-balances"
-        rows = await self._services.lines(self._connection, "exchange", path, SumsAndBalances)
-        lines = {line.kontonummer: line for line in map(susa_line, rows)}
+        lines = {line.konto: susa_line(line) for line in await self._sums(jahr)}
         if wanted is not None:
             return [lines[konto] for konto in wanted if konto in lines][:1]
-        return [lines[konto] for konto in sorted(lines, key=_in_order)]
+        return list(lines.values())
+
+    async def bwa(self, jahr: date, bis_periode: int) -> wire.Bwa:
+        year = await self._year(jahr)
+        chart = year.as_answer.kontenrahmen
+        if chart not in KONTENRAHMEN:
+            raise not_offered(f"there is no profit and loss for the chart {chart}")
+        sums = await self._sums(jahr)
+        rows = [
+            (line.konto, periode, -betrag) for line in sums for periode, betrag in line.months if periode <= bis_periode
+        ]
+        labels = {line.konto: line.caption for line in sums}
+        return profit_and_loss(chart, jahr, bis_periode, rows, lambda konto: labels[konto])
+
+    async def _sums(self, jahr: date) -> list[AccountTurnover]:
+        path = f"{self._path(jahr)}/sums-and-balances"
+        rows = await self._services.lines(self._connection, "exchange", path, SumsAndBalances)
+        return sorted(map(turnover, rows), key=lambda line: _in_order(line.konto))
 
     async def zahlungsbedingungen(self, jahr: date) -> list[wire.Zahlungsbedingung]:
         await self._year(jahr)
@@ -188,6 +211,14 @@ class DatevBooks:
         keys, _ = await self._until(berlin_date(self._clock.now()))
         return await self._db.read(_of_document, keys, konto, beleg, after, limit)
 
+    async def account_sheet(self, selection: SheetSelection) -> AccountSheet:
+        year = await self._year(selection.jahr)
+        if not is_personenkonto(selection.konto):
+            # The tax in a posting is not told apart, so its lines would not add up to the balance.
+            raise not_offered("there are sheets of person accounts only")
+        await self._postings.ready(self._connection, self.client_id, [year.yearBegin])
+        return await self._db.read(_sheet, self._key(selection.jahr), selection)
+
     # --- Partners, by the labels of their accounts
 
     async def geschaeftspartner(self) -> list[Geschaeftspartner]:
@@ -248,12 +279,6 @@ class DatevBooks:
 
     async def steuerbuchungen(self, selection: TaxSelection) -> list[TaxedBooking]:
         raise not_offered("the VAT figures are not calculated")
-
-    async def bwa(self, jahr: date, bis_periode: int) -> wire.Bwa:
-        raise not_offered("no profit and loss is calculated")
-
-    async def account_sheet(self, selection: SheetSelection) -> AccountSheet:
-        raise not_offered("there are no account sheets")
 
     async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]:
         raise not_offered("cash books cannot be used yet")
@@ -384,6 +409,48 @@ def _buchung(one: Numbered) -> buchungen.Buchung:
         buchungszeilen=lines,
         generalumkehr=posting.is_reversal,
     )
+
+
+def _sheet(tx: Tx, key: JobKey, selection: SheetSelection) -> AccountSheet:
+    """Returns a page of a person account's sheet, by period, day and posting."""
+    after = _place_of(selection.after)
+    legs = []
+    for one in _numbered(tx, key):
+        if selection.konto in (one.posting.konto, one.posting.gegenkonto):
+            legs.append(((period_of(one), one.posting.belegdatum, one.number), one.posting))
+    legs.sort(key=lambda leg: leg[0])
+    saldo = before = 0
+    lines: list[SheetLine] = []
+    for place, posting in legs:
+        is_konto = posting.konto == selection.konto
+        betrag = posting.betrag if is_konto else -posting.betrag
+        saldo += betrag
+        if place <= after or place[0] < (selection.periode or 0):
+            before = saldo
+        elif selection.periode not in (None, place[0]):
+            break
+        elif len(lines) == selection.limit:
+            return AccountSheet(before, lines, lines[-1].place)
+        else:
+            on_debit = (betrag > 0) != posting.is_reversal
+            lines.append(
+                SheetLine(
+                    f"{place[0]}.{place[1]}.{place[2]}", str(place[2]), place[0], date.fromisoformat(place[1]),
+                    posting.belegfeld1, posting.buchungstext, posting.gegenkonto if is_konto else posting.konto,
+                    posting.bu_schluessel, betrag if on_debit else 0, 0 if on_debit else -betrag, saldo,
+                )
+            )  # fmt: skip
+    return AccountSheet(before, lines, None)
+
+
+def _place_of(text: str) -> tuple[int, str, int]:
+    period, _, rest = text.partition(".")
+    day, _, number = rest.partition(".")
+    if text and not (
+        period.isascii() and period.isdigit() and number.isascii() and number.isdigit() and len(number) < 19
+    ):
+        raise BadRequest("The place in the sheet is not one that a page led to.", field="after")
+    return (int(period), day, int(number)) if text else (-1, "", 0)
 
 
 def _of_document(tx: Tx, keys: list[JobKey], konto: str, beleg: str, after: str, limit: int) -> DocumentBookings:

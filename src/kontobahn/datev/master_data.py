@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -13,6 +14,8 @@ from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.wire import Periodenwert, Saldo, SusaZeile, Zahlungsbedingung
 from kontobahn.ledger.zahlungsbedingungen import as_answer
 
+# Of the contract: closing entries and later corrections follow the months.
+LAST_PERIOD = 14
 _HUNDREDTH = Decimal("0.01")
 _MONTHS = {"current_month": 0, "next_month": 1, "month_after_next": 2}
 
@@ -38,26 +41,50 @@ class SumsAndBalances(Struct):
     sumsAndBalancesMonthValues: list[MonthValue] = []
 
 
-def susa_line(row: SumsAndBalances) -> SusaZeile:
+class AccountTurnover(NamedTuple):
+    """An account in the trial balance: cents, SOLL positive."""
+
+    konto: str
+    caption: str
+    # None if it was not carried over.
+    opening: int | None
+    # Months of the fiscal year, in their order, and what the account moved by.
+    months: list[tuple[int, int]]
+    soll: int
+    haben: int
+    balance: int
+
+
+def turnover(row: SumsAndBalances) -> AccountTurnover:
     opening = None
     if row.openingBalanceDebit is not None or row.openingBalanceCredit is not None:
-        opening = _saldo(cents(row.openingBalanceDebit) - cents(row.openingBalanceCredit))
+        opening = cents(row.openingBalanceDebit) - cents(row.openingBalanceCredit)
+    months = [
+        (month.fiscalYearMonth, _signed(month.monthlyBalance, month.monthlyBalanceDebitCreditIdentifier))
+        # The opening balance has a field of its own.
+        for month in row.sumsAndBalancesMonthValues
+        if 1 <= month.fiscalYearMonth <= LAST_PERIOD
+    ]
+    return AccountTurnover(
+        konto_of(row.accountNumber),
+        row.caption or "",
+        opening,
+        sorted(months),
+        cents(row.annualValueDebit),
+        cents(row.annualValueCredit),
+        _signed(row.balance, row.balanceDebitCreditIdentifier),
+    )
+
+
+def susa_line(line: AccountTurnover) -> SusaZeile:
     return SusaZeile(
-        kontobeschriftung=row.caption or "",
-        kontonummer=konto_of(row.accountNumber),
-        saldo=_saldo(_signed(row.balance, row.balanceDebitCreditIdentifier)),
-        periodenwerte=[
-            Periodenwert(
-                month.fiscalYearMonth,
-                _saldo(_signed(month.monthlyBalance, month.monthlyBalanceDebitCreditIdentifier)),
-            )
-            for month in sorted(row.sumsAndBalancesMonthValues, key=lambda month: month.fiscalYearMonth)
-            # The opening balance has a field of its own.
-            if month.fiscalYearMonth > 0
-        ],
-        ebWert=opening,
-        umsatzHaben=money.to_wire(cents(row.annualValueCredit)),
-        umsatzSoll=money.to_wire(cents(row.annualValueDebit)),
+        kontobeschriftung=line.caption,
+        kontonummer=line.konto,
+        saldo=_saldo(line.balance),
+        periodenwerte=[Periodenwert(periode, _saldo(betrag)) for periode, betrag in line.months],
+        ebWert=None if line.opening is None else _saldo(line.opening),
+        umsatzHaben=money.to_wire(line.haben),
+        umsatzSoll=money.to_wire(line.soll),
     )
 
 

@@ -133,7 +133,7 @@ def test_what_datev_does_not_offer_is_said_plainly(office: Office) -> None:
     assert "VAT figures" in answer.json()["message"]
     assert answer.json()["details"]["type"] == "not_supported"
     before = office.service.balance(office.owner)
-    office.get("bwa", **YEAR)
+    office.get("umsatzsteuer", **YEAR)
     assert office.service.balance(office.owner) == before
 
 
