@@ -13,6 +13,7 @@ from kontobahn.dashboard import notices
 from kontobahn.db import Tx
 from kontobahn.mail import outbox
 from kontobahn.mail.smtp import find_server
+from tests.bank_builder import Bank, account_id, order
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_attention import connect
 from tests.harness import Organization, Service
@@ -168,3 +169,28 @@ def test_without_a_mail_server_nobody_is_told(service: Service) -> None:
     service.run(notices.write_due(service.application.context))
     assert service.db.read_now(lambda tx: tx.all("SELECT 1 FROM mail_outbox")) == []
     assert service.db.read_now(lambda tx: tx.all("SELECT 1 FROM dashboard_notices_told")) == []
+
+
+def test_a_payment_that_waits_is_told_to_those_who_may_release_it(
+    mailing: Service, mine: Organization, office: PostOffice
+) -> None:
+    for email, role in ((OTTO, "member"), (LENA, "bookkeeping")):
+        mailing.user(mine, email, role)
+    bank = Bank(mailing)
+    bank.connected(mine)
+    limited = mailing.request("PUT", "/v2/banking/payment-limit", mine.key, json={"amount": "100.00"})
+    assert limited.status_code == 200
+    small, large = (order(account_id(mailing, mine), amount=amount) for amount in ("100.00", "100.01"))
+    assert mailing.post("/v2/banking/payments", mine.key, json=small).status_code == 201
+    assert told(mailing, office) == [], "within the limit"
+    paid_to = mailing.post("/v2/banking/payments", mine.key, json=large).json()["data"]
+    # Made by Otto: whoever made it does not release it.
+    [otto] = mailing.db.read_now(lambda tx: tx.one("SELECT id FROM users WHERE email = ?", OTTO) or ())
+    mailing.db.write_now(
+        lambda tx: tx.run("UPDATE banking_payments SET maker_user_id = ? WHERE release_state = 'waiting'", otto)
+    )
+    [(recipient, text)] = told(mailing, office)
+    assert recipient == ERIKA
+    assert "100.01" in text or "100,01" in text
+    assert f"/dashboard/payments/{paid_to['id']}" in text
+    assert told(mailing, office) == [], "once"
