@@ -69,7 +69,9 @@ def test_a_balance_holds_until_the_next_statement(person: Person) -> None:
 @pytest.mark.either_engine
 def test_reports_on_orders_of_others_spoil_nothing(person: Person) -> None:
     person.connect()
-    file = TransferFile("MSG-1", [Transfer("P", GIRO, None, "", "E-1", Decimal("1.00"), "EUR", "Papier GmbH", GIRO, "")])
+    file = TransferFile(
+        "MSG-1", [Transfer("P", GIRO, None, "", "E-1", Decimal("1.00"), "EUR", "Papier GmbH", GIRO, "")]
+    )
     person.bank.deliver(PARTNER, "CRZ", status_report(file, [""], person.bank.today, "R1"))
     person.book("-12.34", "Strom")
     assert person.refresh().status_code == 202

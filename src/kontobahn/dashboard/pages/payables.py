@@ -142,9 +142,9 @@ def _cells(row: PayableRow) -> tuple[Cell, ...]:
 
 @action("/payables", takes_file=True)
 async def receive(visit: Visit) -> Response:
-    upload = await visit.receive_file()
     call = visit.call(routes.receive_file)
     try:
+        upload = await visit.receive_file()
         query = FilesQuery(organization_id=visit.organization_id)
         answer = await routes.receive_file.handler(call, query=query, body=upload)
     except NoInvoice as refusal:
