@@ -54,6 +54,7 @@ def test_a_mailbox_is_set_up_read_and_no_longer_read(
     server.password = "another"
     assert admin.post(f"{PATH}/read", {}).status_code == 303
     assert admin.get(PATH).text.count("The server did not accept the user name and the password.") == 2
+    assert "The mailbox for invoices cannot be read" in admin.get("/dashboard/payables").text
     assert admin.post(f"{PATH}/remove", {}).status_code == 303
     assert "Read it now" not in admin.get(PATH).text
     assert "R-7" in admin.get("/dashboard/payables").text

@@ -27,7 +27,7 @@ from kontobahn.errors import NotFound, Refusal
 from kontobahn.formats.invoices.findings import Finding, Remark
 from kontobahn.formats.invoices.model import Invoice
 from kontobahn.money import from_minor
-from kontobahn.payables import document, routes, store, unread
+from kontobahn.payables import document, mailbox, routes, store, unread
 from kontobahn.payables.document import Section
 from kontobahn.payables.intake import NoInvoice
 from kontobahn.payables.routes import FilesQuery
@@ -78,6 +78,8 @@ class Listed(NamedTuple):
     waiting: dict[Status, int]
     # Files that no invoice could be read from.
     unread: list[Waiting]
+    # Tells that there is a mailbox, and it cannot be read.
+    has_mail_trouble: bool
 
 
 class Facts(NamedTuple):
@@ -96,6 +98,7 @@ async def payables(visit: Visit) -> Response:
         list=filters.first_page([_line(row) for row in listed.rows], lambda line: line.row.id),
         states=STATES,
         unread=listed.unread,
+        has_mail_trouble=listed.has_mail_trouble,
         csv=filters.csv_url(),
         tabs=[
             (_(text), filters.url(status=status), listed.waiting.get(status, 0), filters.wanted.status == status)
@@ -105,10 +108,12 @@ async def payables(visit: Visit) -> Response:
 
 
 def _listed(tx: Tx, organization_id: str, status: Status | None, before: str) -> Listed:
+    read_from = mailbox.of_organization(tx, organization_id)
     return Listed(
         store.latest(tx, organization_id, status, before[:MAX_ID_LENGTH], PAGE_SIZE + 1),
         store.waiting(tx, organization_id),
         unread.latest(tx, organization_id, UNREAD_SHOWN),
+        read_from is not None and bool(read_from.trouble),
     )
 
 
