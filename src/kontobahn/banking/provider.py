@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from kontobahn.banking.interaction import Given, Interaction, Language
 from kontobahn.errors import SetupError, Unavailable
@@ -250,6 +250,7 @@ class OrderFile(NamedTuple):
     first_day: date
     # The fields of orders, by end-to-end id, that the file does not carry.
     left_out: Mapping[str, Sequence[str]] = {}
+    message_id: str = ""
 
 
 class PayeeFinding(NamedTuple):
@@ -280,6 +281,33 @@ class PaymentStart(NamedTuple):
     payment_url: str | None
     expires_at: int | None
     report: PaymentReport
+
+
+# sending: under way, or cut off while it was; unknown: whether the bank has it, nobody here knows yet; waiting: for people's signatures at
+# the bank; accepted and refused: the bank's last word; missing: the bank never had it.
+SubmissionState = Literal["sending", "unknown", "waiting", "accepted", "refused", "missing"]
+
+
+class Submission(NamedTuple):
+    """An order file that was sent to the bank, where it waits for people to sign it."""
+
+    state: SubmissionState
+    # The bank's number of the order.
+    order_id: str
+    said: str = ""
+
+
+@runtime_checkable
+class OrderLine(Protocol):
+    """A provider that also sends order files to the bank. None of them is carried out before people have signed it there."""
+
+    async def submit(
+        self, organization_id: str, connection_ref: str, file: OrderFile, template: Template
+    ) -> Submission:
+        """Raises ProviderRefused if the bank certainly does not have it. `unknown` is an answer, and nothing is sent twice."""
+
+    async def submission(self, organization_id: str, message_id: str) -> Submission | None:
+        """Returns what is known of a file; None if nothing was ever sent."""
 
 
 # --- Reports

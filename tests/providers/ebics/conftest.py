@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kontobahn.clock import to_datetime
 from kontobahn.formats.ebics import keys
 from simulators.ebics_bank import EbicsBank, Line
 from tests.harness import ServiceFactory
@@ -27,4 +28,5 @@ def place() -> Iterator[tuple[EbicsBank, Line]]:
 @pytest.fixture
 def person(start_service: ServiceFactory, place: tuple[EbicsBank, Line]) -> Person:
     service = service_for(start_service, place[1])
+    place[0].now = lambda: to_datetime(service.clock.now())
     return Person(service, service.organization("Muster GmbH"), *place)

@@ -15,7 +15,7 @@ from datetime import date, timedelta
 import msgspec
 
 from kontobahn import log
-from kontobahn.bank_providers.ebics import letter, rules, statements, store
+from kontobahn.bank_providers.ebics import letter, orders, rules, statements, store
 from kontobahn.bank_providers.ebics.client import EbicsClient, Line
 from kontobahn.bank_providers.ebics.store import NAME, DownloadRow
 from kontobahn.bank_providers.ebics.wire import Access, KeptKey, kept_pair, kept_public
@@ -40,6 +40,8 @@ from kontobahn.banking.provider import (
     RefreshType,
     Report,
     Snapshot,
+    Submission,
+    Template,
 )  # fmt: skip
 from kontobahn.clock import MINUTE, Clock, berlin_date, to_datetime
 from kontobahn.db import Database, Tx, leases
@@ -82,9 +84,9 @@ class EbicsProvider:
     debit_settles = True
     orders_are_files = True
 
-    def __init__(self, db: Database, vault: Vault, clock: Clock, network: Network, orders: BankProvider) -> None:
+    def __init__(self, db: Database, vault: Vault, clock: Clock, network: Network, files: BankProvider) -> None:
         self._db, self._vault, self._clock, self._network = db, vault, clock, network
-        self._orders = orders
+        self._files = files
         self._pool = Pool(NAME, threads=THREADS, waiting=WAITING)
         self._client = EbicsClient(db, vault, clock, network, self._pool)
 
@@ -255,6 +257,7 @@ class EbicsProvider:
                     await self._client.download(
                         line, kind, order, Period(today - HISTORY, today) if has_history else None
                     )
+            await orders.look_up(self._db, self._client, line, self._clock.now())
             return await self._snapshot(line, rights, since)
 
     def _orders_of(self, kind: Kind, rights: Rights | None, access: Access) -> list[Order]:
@@ -325,24 +328,41 @@ class EbicsProvider:
             keeping.cancel()
             await self._db.write(store.release, ref, holder)
 
+    # --- Orders: files, which wait at the bank for people to sign them
+
+    async def submit(
+        self, organization_id: str, connection_ref: str, file: OrderFile, template: Template
+    ) -> Submission:
+        async with self._holding(connection_ref):
+            owner, access = await self._find(connection_ref)
+            if owner != organization_id or access.stage != "compared":
+                raise ProviderRefused("ConnectionNotFound", "There is no such access")
+            line = Line(organization_id, connection_ref, access)
+            order = orders.order_for(await self._rights(line), template)
+            return await orders.send(self._db, self._client, line, file, order)
+
+    async def submission(self, organization_id: str, message_id: str) -> Submission | None:
+        row = await self._db.read(store.find_order, organization_id, message_id)
+        return None if row is None else orders.as_submission(row)
+
     # --- Payments: order files
 
     async def create_payment(self, order: PaymentOrder) -> PaymentStart:
-        return await self._orders.create_payment(order)
+        return await self._files.create_payment(order)
 
     async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
-        return await self._orders.create_payment(order)
+        return await self._files.create_payment(order)
 
     async def payment_status(self, provider_ref: str) -> PaymentReport:
-        return await self._orders.payment_status(provider_ref)
+        return await self._files.payment_status(provider_ref)
 
     async def cancel_payment(self, provider_ref: str) -> PaymentReport:
-        return await self._orders.cancel_payment(provider_ref)
+        return await self._files.cancel_payment(provider_ref)
 
     def order_file(
         self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
     ) -> OrderFile:
-        return self._orders.order_file(message_id, created_at, orders, issued_at)
+        return self._files.order_file(message_id, created_at, orders, issued_at)
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
         raise ProviderRefused("ActionNotSupported", "EBICS has no pages of the bank")

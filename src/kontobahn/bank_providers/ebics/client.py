@@ -21,7 +21,7 @@ from kontobahn.formats.ebics import return_codes as codes
 from kontobahn.formats.ebics.answers import Answer, NotSigned
 from kontobahn.formats.ebics.documents import MAX_BYTES, EbicsError
 from kontobahn.formats.ebics.keys import Protocol, unwrap
-from kontobahn.formats.ebics.requests import BankKeys, Period, Waiting
+from kontobahn.formats.ebics.requests import BankKeys, Period, Upload, Waiting
 from kontobahn.formats.ebics.services import Order
 from kontobahn.outbound import Refused, Unreached
 from kontobahn.sentences import said, without_stop
@@ -193,6 +193,39 @@ class EbicsClient:
                 raise
         plain.seek(0)
         return plain
+
+    # --- Uploads
+
+    async def begin_upload(self, access: Access, upload: Upload) -> Answer:
+        """Announces an order, of which the bank has nothing yet, and returns the answer with its number."""
+        now, bank = to_datetime(self._clock.now()), access.bank()
+        keys = access.signature.own(), access.authentication.own()
+        body = await self._in_thread(requests.upload_request, access.subscriber(), keys, bank, upload, now)
+        answer = await self._ask(access, body)
+        rules.check(answer)
+        if answer.transaction_id is None or not answer.order_id:
+            raise ProviderRefused("ProviderError", "The bank gave the order no number")
+        return answer
+
+    async def send_segment(
+        self, access: Access, transaction_id: str, number: int, segment: str, *, is_last: bool
+    ) -> None:
+        """Raises ProviderDown if it is unknown whether the bank has it."""
+        key = access.authentication.own()
+        body = await self._in_thread(
+            lambda: requests.upload_segment_request(
+                access.subscriber(), key, transaction_id, number, segment, is_last=is_last
+            )
+        )
+        content = await self.post(access.url, body)
+        try:
+            answer = await self._pool.run(answers.read_answer, content, access.protocol, access.bank().authentication)
+        except EbicsError as error:
+            # Also what is not signed says nothing about where the order is.
+            raise ProviderDown(str(error)) from None
+        if answer.technical == codes.RESUME or answer.technical in codes.LOST_TRANSACTION | codes.PASSING:
+            raise ProviderDown(codes.in_words(answer.technical, answer.text))
+        rules.check(answer)
 
     async def give_receipt(self, access: Access, transaction_id: str, *, is_positive: bool = True) -> None:
         key = access.authentication.own()

@@ -9,6 +9,7 @@ import msgspec
 
 from kontobahn.bank_providers.ebics.wire import Access
 from kontobahn.banking.connections.store import used_by_connection
+from kontobahn.banking.provider import SubmissionState
 from kontobahn.clock import DAY, MINUTE, start_of_day
 from kontobahn.db import Table, Tx
 from kontobahn.ids import new_id
@@ -82,6 +83,53 @@ def release(tx: Tx, ref: str, holder: str) -> None:
 
 def _context(ref: str) -> str:
     return f"ebics_accesses:{ref}"
+
+
+# --- Order files
+
+
+class OrderRow(NamedTuple):
+    organization_id: str
+    message_id: str
+    ref: str
+    transaction_id: str
+    order_id: str
+    state: SubmissionState
+    said: str
+    created_at: int
+    updated_at: int
+
+
+ORDERS = Table("ebics_orders", OrderRow, key=("organization_id", "message_id"))
+
+
+def begin_order(tx: Tx, organization_id: str, ref: str, message_id: str) -> OrderRow | None:
+    """Writes that a file is about to be sent. Returns None if it was before, and the bank may have it."""
+    tx.lock("ebics_order", organization_id, message_id)
+    known = find_order(tx, organization_id, message_id)
+    if known is not None and known.state not in ("refused", "missing"):
+        return None
+    row = OrderRow(organization_id, message_id, ref, "", "", "sending", "", tx.now, tx.now)
+    if known is None:
+        ORDERS.insert(tx, row)
+        return row
+    return ORDERS.update(tx, known, **{**row._asdict(), "organization_id": organization_id, "message_id": message_id})
+
+
+def find_order(tx: Tx, organization_id: str, message_id: str) -> OrderRow | None:
+    return ORDERS.one(tx, "organization_id = ? AND message_id = ?", organization_id, message_id)
+
+
+def change_order(tx: Tx, row: OrderRow, /, **values: str) -> OrderRow:
+    return ORDERS.update(tx, row, updated_at=tx.now, **values)
+
+
+def open_orders(tx: Tx, organization_id: str, ref: str) -> list[OrderRow]:
+    """Returns the files about which the bank has not said its last word."""
+    return ORDERS.all(
+        tx, "organization_id = ? AND ref = ? AND state IN ('sending', 'unknown', 'waiting') ORDER BY created_at",
+        organization_id, ref,
+    )  # fmt: skip
 
 
 # --- Downloads

@@ -96,6 +96,7 @@ class FilesProvider:
             instruction_ids(message_id, transfers),
             min(max(transfer.execution_date, earliest) for transfer in transfers),
             {order.end_to_end_id: left for order in orders if (left := _left_out(order))},
+            message_id,
         )
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:

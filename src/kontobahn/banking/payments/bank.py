@@ -228,6 +228,8 @@ def _apply_cancellation(
     # Decided again under the lock: a report or a booked debit may have come meanwhile.
     if row.error_class != CANCELLED:
         _check_cancellable(row)
+        if store.is_at_bank(tx, row):
+            raise Conflict("The file with this payment was sent to the bank. Cancel it there.")
         row = apply(tx, row.organization_id, row.id, report, "cancellation")
     audit.record(tx, row.organization_id, actor, "payment.cancel", str(row.id))
     return row

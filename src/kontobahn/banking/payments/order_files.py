@@ -27,15 +27,24 @@ from kontobahn.banking.payments.links import Link, url_of
 from kontobahn.banking.payments.rules import AWAITING_PAYER
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, as_order
 from kontobahn.banking.payments.wire import OrderWarning
-from kontobahn.banking.provider import Banking, BankProvider, OrderFile, PaymentOrder, Template
+from kontobahn.banking.provider import (
+    Banking,
+    BankProvider,
+    OrderFile,
+    OrderLine,
+    PaymentOrder,
+    ProviderRefused,
+    Submission,
+    Template,
+)
 from kontobahn.banking.wire import NumericId
-from kontobahn.clock import DAY, berlin_date, optional_datetime, to_datetime
+from kontobahn.clock import DAY, MINUTE, berlin_date, optional_datetime, to_datetime
 from kontobahn.db import Table, Tx
-from kontobahn.errors import BadRequest, Conflict
+from kontobahn.errors import BadRequest, Conflict, Unavailable
 from kontobahn.formats.pain.places import place_reference
 from kontobahn.formats.statements import ReportedStatus
 from kontobahn.money import to_wire
-from kontobahn.sentences import said
+from kontobahn.sentences import said, without_stop
 
 
 class OrderFilesQuery(ListQuery):
@@ -137,6 +146,7 @@ async def get_order_file_content(call: Call, id: NumericId) -> Download:
 @delete("/v2/banking/order-files/{id}", scope="payments", errors=(403, 404, 409))
 async def discard_order_file(call: Call, id: NumericId) -> Data[PaymentOrderFile]:
     """Discard a file that was not uploaded. Its orders are free for another one."""
+    await forget_dead_claim(call.context, await call.read(find, call.principal, id))
 
     def unit(tx: Tx) -> Data[PaymentOrderFile]:
         file = discard(tx, find(tx, call.principal, id))
@@ -147,6 +157,7 @@ async def discard_order_file(call: Call, id: NumericId) -> Data[PaymentOrderFile
 
 
 async def hand_out(context: Context, file: OrderFileRow) -> bytes:
+    check_not_at_bank(file)
     provider = context.part(Banking).provider(file.provider)
     written = await context.db.read(_written, provider, file)
     if written.first_day >= berlin_date(context.clock.now()):
@@ -174,7 +185,7 @@ def file_name(file: OrderFileRow) -> str:
 def _shown(tx: Tx, context: Context, file: OrderFileRow) -> PaymentOrderFile:
     rows = payments_of(tx, file)
     status = status_of(file, rows)
-    is_of_use = status == "open" and file.expires_at > context.clock.now()
+    is_of_use = status == "open" and file.expires_at > context.clock.now() and file.submitted_at is None
     kinds = {row.template_identifier for row in rows}
     link = Link("file", file.organization_id, file.id, file.expires_at)
     return PaymentOrderFile(
@@ -230,6 +241,8 @@ class OrderFileRow(NamedTuple):
     discarded_at: int | None
     # The last time it was issued, if not the first time.
     issued_at: int | None = None
+    # When it was sent to the bank by us.
+    submitted_at: int | None = None
 
 
 ORDER_FILES = Table("banking_order_files", OrderFileRow)
@@ -444,12 +457,19 @@ def orders_of(tx: Tx, file: OrderFileRow) -> list[PaymentOrder]:
     return [as_order(tx, row)._replace(debtor_name=file.debtor_name) for row in rows]
 
 
+def check_not_at_bank(file: OrderFileRow) -> None:
+    """Raises Conflict if the file was sent to the bank: handed out or made anew, it could be paid twice."""
+    if file.submitted_at is not None:
+        raise Conflict("This order file was sent to the bank. Sign it or cancel it there.")
+
+
 def discard(tx: Tx, file: OrderFileRow) -> OrderFileRow:
     """Frees the orders of a file that was not uploaded. Raises Conflict if the bank has reported on one of them."""
     _lock(tx, file)
     again = _again(tx, file)
     if again.discarded_at is not None:
         return again
+    check_not_at_bank(again)
     # In the UPDATE: the bank may report on one of them at this moment.
     tx.run(
         "UPDATE banking_payments SET order_file_id = NULL, order_taken_at = NULL, order_issued_at = NULL"
@@ -463,6 +483,77 @@ def discard(tx: Tx, file: OrderFileRow) -> OrderFileRow:
                 said("The payment {id} of this file is {status}: the bank has the file.", id=row.id, status=row.status)
             )
     return ORDER_FILES.update(tx, again, discarded_at=tx.now)
+
+
+# --- Sent to the bank by us
+
+
+# A process that claimed a file, and sent nothing for this long, has died.
+CLAIM_TIME = 10 * MINUTE
+
+
+async def submit(context: Context, file: OrderFileRow, actor: Actor) -> Submission:
+    """Sends a file to its bank, once. Raises Conflict if the bank has it, may have it, or refuses it."""
+    provider = context.part(Banking).provider(file.provider)
+    if not isinstance(provider, OrderLine):
+        raise Conflict("Orders from this account are not sent by us: upload the file at the bank.")
+    known = await provider.submission(file.organization_id, file.message_id)
+    if known is not None and known.state not in ("refused", "missing"):
+        check_not_at_bank(file._replace(submitted_at=file.created_at))
+    claimed, written, ref, template = await context.db.write(_claim, provider, file, actor)
+    try:
+        return await provider.submit(file.organization_id, ref, written, template)
+    except (ProviderRefused, Unavailable) as error:
+        # Only if nothing was sent that the bank may have.
+        known = await provider.submission(file.organization_id, file.message_id)
+        if known is None or known.state in ("refused", "missing"):
+            await context.db.write(not_submitted, file.organization_id, claimed.message_id)
+        if isinstance(error, Unavailable):
+            raise
+        reason = without_stop(str(error))
+        raise Conflict(said("The bank did not take the order file: {reason}.", reason=reason)) from None
+
+
+async def forget_dead_claim(context: Context, file: OrderFileRow) -> None:
+    """Frees a file that a process claimed, and died before it sent anything."""
+    provider = context.part(Banking).provider(file.provider)
+    is_old = file.submitted_at is not None and file.submitted_at <= context.clock.now() - CLAIM_TIME
+    if not is_old or not isinstance(provider, OrderLine):
+        return
+    if await provider.submission(file.organization_id, file.message_id) is None:
+        await context.db.write(not_submitted, file.organization_id, file.message_id)
+
+
+def _claim(
+    tx: Tx, provider: BankProvider, file: OrderFileRow, actor: Actor
+) -> tuple[OrderFileRow, OrderFile, str, Template]:
+    _lock(tx, file)
+    again = _again(tx, file)
+    if again.submitted_at is not None and again.submitted_at > tx.now - CLAIM_TIME:
+        check_not_at_bank(again)
+    for row in payments_of(tx, again):
+        # Nobody cancels it meanwhile.
+        store.lock(tx, row.organization_id, row.id)
+    rows, orders = payments_of(tx, again), orders_of(tx, again)
+    for row in rows:
+        if row.status not in AWAITING_PAYER:
+            raise Conflict(said("The payment {id} is {status}.", id=row.id, status=row.status))
+    kinds = {row.template_identifier for row in rows}
+    if len(kinds) != 1:
+        raise Conflict("Banks take transfers and instant transfers in a file each: make one file of each kind.")
+    if _written(tx, provider, again).first_day < berlin_date(tx.now):
+        again = ORDER_FILES.update(tx, again, issued_at=tx.now)
+    again = ORDER_FILES.update(tx, again, submitted_at=tx.now)
+    audit.record(tx, again.organization_id, actor, "order_file.submit", str(again.id), payments=again.payments)
+    return again, _written(tx, provider, again), orders[0].connection_ref, kinds.pop()
+
+
+def not_submitted(tx: Tx, organization_id: str, message_id: str) -> None:
+    """Says that the bank does not have a file: it may be sent again, handed out or discarded."""
+    tx.run(
+        "UPDATE banking_order_files SET submitted_at = NULL WHERE organization_id = ? AND message_id = ?",
+        organization_id, message_id,
+    )  # fmt: skip
 
 
 # --- Reported on

@@ -124,6 +124,15 @@ def get(tx: Tx, organization_id: str, payment_id: int) -> PaymentRow:
     return row
 
 
+def is_at_bank(tx: Tx, row: PaymentRow) -> bool:
+    """Returns whether the payment is in a file that was sent to the bank by us."""
+    found = tx.one(
+        "SELECT 1 FROM banking_order_files WHERE organization_id = ? AND id = ? AND submitted_at IS NOT NULL",
+        row.organization_id, row.order_file_id or 0,
+    )  # fmt: skip
+    return found is not None
+
+
 def lock(tx: Tx, organization_id: str, payment_id: int) -> None:
     """Serialises what is decided about one payment."""
     tx.lock("banking_payment", organization_id, str(payment_id))

@@ -30,7 +30,7 @@ PROVIDERS = {
     "ebics": (
         "EBICS",
         N_(
-            "your company's own line to its bank, by keys and a letter: statements come daily, and nothing can be paid with it."
+            "your company's own line to its bank, by keys and a letter: statements come daily, and orders wait there until you sign them."
         ),
     ),
     "enable_banking": (

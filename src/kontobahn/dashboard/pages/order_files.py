@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
@@ -16,10 +17,11 @@ from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments.order_files import NewOrderFile, OrderFileRow, OrderFileStatus
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.wire import OrderWarning
-from kontobahn.banking.provider import FILES, Template
+from kontobahn.banking.provider import Banking, BankProvider, OrderLine, Submission, Template
 from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import bank_words, once
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
+from kontobahn.dashboard.figures import money
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.refusals import refusal
@@ -34,6 +36,20 @@ STATES = {
     "void": (N_("must no longer be uploaded"), "bad"),
     "discarded": (N_("discarded"), "plain"),
 }
+
+
+# By the state of a file that was sent to the bank by us.
+SUBMISSIONS = {
+    "sending": (N_("It is being sent to the bank."), "warn"),
+    "unknown": (
+        N_("Whether the bank has it is not known yet: its protocol decides at the next fetch. Nothing is sent again until then."),
+        "warn",
+    ),
+    "waiting": (N_("The bank has the file. Sign it in the bank's app."), "warn"),
+    "accepted": (N_("The bank has accepted the file."), "good"),
+    "refused": (N_("The bank has refused the file."), "bad"),
+    "missing": (N_("The bank does not have the file. It can be sent again, or discarded."), "bad"),
+}  # fmt: skip
 
 
 class NoFilters(Struct):
@@ -68,7 +84,9 @@ async def order_file_list(visit: Visit) -> Response:
         # The page of a payment proposes its account.
         visit.form = Form({"account_id": visit.query["account_id"]})
     before = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else None
-    listed = await visit.read(_listed, visit.organization_id, before)
+    banking = visit.context.part(Banking)
+    by_files = {name for name, provider in banking.providers.items() if provider.orders_are_files}
+    listed = await visit.read(_listed, visit.organization_id, by_files, before)
     return visit.show(
         "order_files.html",
         list=filters.first_page(listed.files, lambda line: line.file.id),
@@ -80,14 +98,14 @@ async def order_file_list(visit: Visit) -> Response:
     )
 
 
-def _listed(tx: Tx, organization_id: str, before: int | None) -> Listed:
+def _listed(tx: Tx, organization_id: str, providers: Collection[str], before: int | None) -> Listed:
     files = order_files.latest(tx, organization_id, before, PAGE_SIZE + 1)
     lines = [Line(file, order_files.status_of(file, order_files.payments_of(tx, file))) for file in files]
-    return Listed(lines, _sources(tx, organization_id))
+    return Listed(lines, _sources(tx, organization_id, providers))
 
 
-def _sources(tx: Tx, organization_id: str) -> list[AccountRow]:
-    by_files = {row.id for row in connections.listing(tx, (organization_id,)) if row.provider == FILES}
+def _sources(tx: Tx, organization_id: str, providers: Collection[str]) -> list[AccountRow]:
+    by_files = {row.id for row in connections.listing(tx, (organization_id,)) if row.provider in providers}
     return [row for row in accounts.of_organization(tx, organization_id) if row.connection_id in by_files]
 
 
@@ -129,11 +147,16 @@ async def _make_by_kind(visit: Visit, account_id: str, key: str) -> list[dict[st
 async def order_file(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.context, visit.principal, numeric(id))
     status = order_files.status_of(content.file, content.payments)
+    provider = visit.context.part(Banking).provider(content.file.provider)
+    can_send = isinstance(provider, OrderLine)
+    sent = await _sent(provider, content.file)
     return visit.show(
         "order_file.html",
         file=content.file,
         content=content,
-        is_open=status == "open",
+        is_open=status == "open" and content.file.submitted_at is None,
+        can_send=can_send,
+        sent=None if sent is None else (sent, *SUBMISSIONS[sent.state]),
         warnings=[refusal(warning.message) for warning in content.warnings],
         state=STATES[status],
         bank_words=bank_words,
@@ -146,6 +169,34 @@ def _content(tx: Tx, context: Context, principal: Principal, file_id: str) -> Co
     rows = order_files.payments_of(tx, file)
     is_open = order_files.status_of(file, rows) == "open"
     return Content(file, account, rows, order_files.warnings_of(tx, context, file, rows) if is_open else [])
+
+
+async def _sent(provider: BankProvider, file: OrderFileRow) -> Submission | None:
+    return await provider.submission(file.organization_id, file.message_id) if isinstance(provider, OrderLine) else None
+
+
+@page("/payments/order-files/{id}/submit", role="member", help="order-files")
+async def ask_to_submit(visit: Visit, id: str) -> Response:
+    content = await visit.read(_content, visit.context, visit.principal, numeric(id))
+    return visit.ask_first(
+        title=_("Send the order file %(id)s to the bank?", id=content.file.id),
+        text=_("The file goes to the bank by EBICS and waits there. Nothing is paid before somebody has signed it in the bank's app."),
+        removes=[
+            ngettext("One order, %(sum)s.", "%(num)s orders, %(sum)s.", len(content.payments), sum=money(content.file.amount_minor))
+        ],
+        button=_("Send to the bank"),
+        back=f"{PATH}/{content.file.id}",
+    )  # fmt: skip
+
+
+@action("/payments/order-files/{id}/submit", role="member", confirm=True)
+async def submit(visit: Visit, id: str) -> Response:
+    with visit.form.refusals():
+        file = await visit.read(order_files.find, visit.principal, numeric(id))
+        sent = await order_files.submit(visit.context, file, visit.actor)
+        return visit.redirect(f"{PATH}/{file.id}", _(SUBMISSIONS[sent.state][0]))
+    response: Response = await ask_to_submit.handler(visit, id)
+    return response
 
 
 @page("/payments/order-files/{id}/file", role="member")

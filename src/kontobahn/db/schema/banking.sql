@@ -426,6 +426,8 @@ CREATE TABLE banking_order_files (
   discarded_at BIGINT,
   -- The last time it was issued, if that was later than the first: one of its days had passed.
   issued_at BIGINT,
+  -- When it was sent to the bank by us. From then on it is neither discarded nor handed out, until the bank is known not to have it.
+  submitted_at BIGINT,
   PRIMARY KEY (organization_id, id)
 );
 CREATE UNIQUE INDEX banking_order_files_by_message ON banking_order_files (organization_id, message_id);

@@ -1,0 +1,142 @@
+"""Order files on their way to the bank, where they wait for people to sign them; and the bank's protocol, which says where they are.
+
+The data follow only after the bank has given the order a number, so an order without one was never there. Once the data are on their way,
+the protocol alone decides: nothing is sent a second time.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from kontobahn import log
+from kontobahn.bank_providers.ebics import store
+from kontobahn.bank_providers.ebics.client import EbicsClient, Line
+from kontobahn.bank_providers.ebics.store import OrderRow
+from kontobahn.banking.payments import order_files
+from kontobahn.banking.provider import OrderFile, ProviderDown, ProviderRefused, Submission, SubmissionState, Template
+from kontobahn.clock import MINUTE, berlin_date, to_datetime
+from kontobahn.db import Database, Tx
+from kontobahn.formats.ebics import payloads, requests
+from kontobahn.formats.ebics.documents import EbicsError
+from kontobahn.formats.ebics.protocol import FINAL, Entry, read_protocol
+from kontobahn.formats.ebics.requests import Period, Upload
+from kontobahn.formats.ebics.rights import Rights
+from kontobahn.formats.ebics.services import Kind, Order
+from kontobahn.sentences import said
+
+# By kind of payment: with a check of the payees where the bank offers it, else without.
+_KINDS: dict[Template, tuple[Kind, Kind]] = {
+    "SEPA": ("checked_transfers", "transfers"),
+    "SEPA_INSTANT": ("checked_instant_transfers", "instant_transfers"),
+}
+# An order whose data were on their way, and that the protocol does not know after this long, has not arrived.
+SILENCE = 15 * MINUTE
+IN_DOUBT = "The bank's answer is missing. Its protocol decides, at the next fetch; nothing is sent again until then."
+
+
+def order_for(rights: Rights | None, template: Template) -> Order:
+    """Returns the order by which a file is sent. Raises ProviderRefused unless the user can send it and cannot release it."""
+    if rights is None:
+        raise ProviderRefused("ActionNotSupported", "The bank does not tell this user's rights (HTD)")
+    for kind in _KINDS[template]:
+        found = rights.orders_of(kind)
+        if not found:
+            continue
+        if rights.classes_of(kind) != {"T"}:
+            raise ProviderRefused(
+                "ActionNotSupported",
+                "The bank lets this user sign orders. We send only for users of signature class T, who cannot: ask the bank for one",
+            )
+        return found[0]
+    name = "SCT:::pain.001 / CCT" if template == "SEPA" else "SCI:::pain.001 / CIP"
+    raise ProviderRefused(
+        "ActionNotSupported",
+        said("Your bank has not allowed this user to send such orders: ask it for the right {name}", name=name),
+    )
+
+
+async def send(db: Database, client: EbicsClient, line: Line, file: OrderFile, order: Order) -> Submission:
+    """Sends a file. Raises ProviderRefused if the bank certainly does not have it."""
+    new = await db.write(store.begin_order, line.organization_id, line.ref, file.message_id)
+    if new is None:
+        raise ProviderRefused("ActionNotSupported", "This file was sent before, and the bank may have it")
+    row: OrderRow = new
+    # In one line: banks differ in whether line ends count for the hash.
+    content = b"".join(part.strip() for part in file.content.splitlines())
+    upload = Upload(order, requests.signed_digest(content), payloads.new_key(), 0, f"{file.message_id}.xml")
+    segments = payloads.segments(content, upload.transaction_key)
+    try:
+        begun = await client.begin_upload(line.access, upload._replace(segments=len(segments)))
+    except (ProviderRefused, ProviderDown) as error:
+        # No data were on their way, so whatever the bank did, it has no order.
+        await db.write(store.change_order, row, state="missing", said=str(error))
+        raise ProviderRefused("ProviderError", str(error).rstrip(".")) from None
+    row = await db.write(
+        store.change_order, row, transaction_id=begun.transaction_id or "", order_id=begun.order_id or ""
+    )
+    try:
+        for number, segment in enumerate(segments, 1):
+            await client.send_segment(line.access, row.transaction_id, number, segment, is_last=number == len(segments))
+    except ProviderRefused as error:
+        await db.write(store.change_order, row, state="refused", said=str(error))
+        raise
+    except ProviderDown as error:
+        log.warning("order_in_doubt", order_id=row.order_id, detail=str(error))
+        row = await db.write(store.change_order, row, state="unknown", said=IN_DOUBT)
+        return as_submission(row)
+    return as_submission(await db.write(store.change_order, row, state="waiting"))
+
+
+def as_submission(row: OrderRow) -> Submission:
+    return Submission(row.state, row.order_id, row.said)
+
+
+async def look_up(db: Database, client: EbicsClient, line: Line, now: int) -> None:
+    """Asks the bank's protocol about the orders that it has not said its last word on."""
+    rows = await db.read(store.open_orders, line.organization_id, line.ref)
+    if not rows:
+        return
+    # A day more at both ends: the bank's day may be another one than ours.
+    first, last = berlin_date(min(row.created_at for row in rows)), berlin_date(now)
+    try:
+        told = await client.fetch_small(line, "HAC", Period(first - timedelta(days=1), last + timedelta(days=1)))
+        entries = read_protocol(told) if told else []
+    except EbicsError as error:
+        log.warning("protocol_not_read", detail=str(error))
+        return
+    except ProviderRefused as error:
+        # Statements come nevertheless; the order stays in doubt.
+        log.warning("protocol_not_read", detail=str(error))
+        return
+    for row in rows:
+        state, words = _judged(row, entries, now)
+        if state != row.state:
+            await db.write(_settle, row, state, words)
+
+
+def _judged(row: OrderRow, entries: list[Entry], now: int) -> tuple[SubmissionState, str]:
+    own = [entry for entry in entries if row.order_id and entry.order_id == row.order_id]
+    final = next((entry for entry in reversed(own) if entry.action in FINAL), None)
+    if final is not None:
+        return FINAL[final.action], final.text
+    if own:
+        return "waiting", ""
+    # Without a number no data were sent. Otherwise the protocol must go on beyond the order, and not know it.
+    is_silent = row.updated_at <= now - SILENCE and any(_is_later(entry, row) for entry in entries)
+    if row.state != "waiting" and (not row.order_id or is_silent):
+        return "missing", "The bank's protocol does not know the order."
+    return row.state, row.said
+
+
+def _is_later(entry: Entry, row: OrderRow) -> bool:
+    try:
+        happened_at = datetime.fromisoformat(entry.happened_at or "")
+    except ValueError:
+        return False
+    return happened_at.tzinfo is not None and happened_at >= to_datetime(row.updated_at) + timedelta(minutes=5)
+
+
+def _settle(tx: Tx, row: OrderRow, state: SubmissionState, words: str) -> None:
+    store.change_order(tx, row, state=state, said=words)
+    if state in ("refused", "missing"):
+        order_files.not_submitted(tx, row.organization_id, row.message_id)

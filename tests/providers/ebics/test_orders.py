@@ -1,0 +1,165 @@
+"""Order files by EBICS: sent once, never signed by us, and where the line breaks the bank's protocol decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulators.ebics_bank import Break
+from tests.dashboard.browsing import Browser
+from tests.providers.ebics.person import PARTNER, USER, Person
+
+EMAIL = "erika@muster.example"
+PAYEES = (("Papier GmbH", "DE75512108001245126199"), ("Druck AG", "DE02500105170137075030"))
+ORDERS = ("CCT", "CTV", "CIP", "CIV")
+
+
+class Office:
+    """Somebody who pays from an account that is connected by EBICS."""
+
+    def __init__(self, person: Person) -> None:
+        self.person, self.bank, self.service, self.key = person, person.bank, person.service, person.owner.key
+        self.service.user(person.owner, EMAIL)
+        self.browser = Browser(self.service)
+
+    def call(self, method: str, path: str, **more: Any) -> Any:
+        answer = self.service.request(method, path, self.key, **more)
+        assert answer.status_code in (200, 201), answer.text
+        return answer.json()["data"]
+
+    def file(self) -> dict[str, Any]:
+        """Two transfers in a file."""
+        [account] = self.person.accounts()
+        shared = {"account_id": account["id"], "amount": "12.34", "description": "Rechnung"}
+        made = [
+            self.call("POST", "/v2/banking/payments", json={**shared, "creditor_name": name, "creditor_iban": iban})[
+                "id"
+            ]
+            for name, iban in PAYEES
+        ]
+        found: dict[str, Any] = self.call("POST", "/v2/banking/order-files", json={"payment_ids": made})
+        return found
+
+    def send(self, file: dict[str, Any]) -> str:
+        """Sends a file on its page, and returns what the page says then."""
+        page = f"/dashboard/payments/order-files/{file['id']}"
+        self.browser.sign_in(EMAIL)
+        answer = self.browser.post(f"{page}/submit")
+        return answer.text if answer.status_code >= 400 else self.browser.get(page).text
+
+    def page(self, file: dict[str, Any]) -> str:
+        # Hours pass between two fetches.
+        self.browser.sign_in(EMAIL)
+        return self.browser.get(f"/dashboard/payments/order-files/{file['id']}").text
+
+    def at_bank(self) -> list[Any]:
+        return [order for order in self.bank.partners[PARTNER].orders if order.kind in ORDERS]
+
+
+@pytest.fixture
+def office(person: Person) -> Office:
+    person.connect()
+    return Office(person)
+
+
+def test_a_file_waits_at_the_bank_until_people_sign_it(office: Office) -> None:
+    file = office.file()
+    assert "Send to the bank" in office.page(file)
+    page = office.send(file)
+    [order] = office.at_bank()
+    assert (order.kind, order.state, order.signatures, str(order.file.total)) == ("CTV", "waiting", [], "24.68")
+    assert order.file.message_id == file["message_id"]
+    assert "The bank has the file" in page
+    assert order.id in page
+    # It is at the bank: nothing here may lead to a second one.
+    for method, path in (
+        ("GET", f"/v2/banking/order-files/{file['id']}/file"),
+        ("DELETE", f"/v2/banking/order-files/{file['id']}"),
+        ("POST", f"/v2/banking/payments/{file['payment_ids'][0]}/cancel"),
+    ):
+        assert office.service.request(method, path, office.key).status_code == 409, path
+    assert office.call("GET", f"/v2/banking/order-files/{file['id']}")["file_url"] is None
+    office.send(file)
+    assert len(office.at_bank()) == 1
+    # The result of the check of payees comes with the next fetch; then people sign it, and the bank says so.
+    assert office.person.refresh().status_code == 202
+    checks = [office.call("GET", f"/v2/banking/payments/{one}")["payee_check"]["result"] for one in file["payment_ids"]]
+    assert checks == ["not_possible", "not_possible"]
+    office.bank.release(PARTNER, order.id)
+    assert office.person.refresh().status_code == 202
+    assert "The bank has accepted the file" in office.page(file)
+    office.bank.close_day(PARTNER)
+    assert office.person.refresh().status_code == 202
+    states = {office.call("GET", f"/v2/banking/payments/{one}")["status"] for one in file["payment_ids"]}
+    assert states == {"settled"}
+    assert office.bank.faults == []
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("how", ["unheard", "500", "code", "wrong_signature"])
+def test_a_file_that_the_bank_gave_no_number_was_never_there(office: Office, how: Any) -> None:
+    file = office.file()
+    office.bank.breaks.append(Break(how, phase="Initialisation", order="CTV", code="091112"))
+    office.send(file)
+    assert office.at_bank() == []
+    # It may be sent again, or discarded.
+    office.send(file)
+    assert len(office.at_bank()) == 1
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("how", ["lost", "cut", "nonsense", "foreign_signature"])
+def test_a_lost_answer_is_decided_by_the_protocol(office: Office, how: Any) -> None:
+    file = office.file()
+    office.bank.breaks.append(Break(how, phase="Transfer", order="CTV"))
+    assert "not known yet" in office.send(file)
+    assert len(office.at_bank()) == 1
+    heard = len(office.bank.heard)
+    office.send(file)
+    assert len(office.bank.heard) == heard
+    assert office.person.refresh().status_code == 202
+    assert "The bank has the file" in office.page(file)
+    assert len(office.at_bank()) == 1
+
+
+@pytest.mark.either_engine
+def test_data_that_never_arrived_are_found_missing_by_the_protocol(office: Office) -> None:
+    file = office.file()
+    office.bank.breaks.append(Break("unheard", phase="Transfer", order="CTV"))
+    assert "not known yet" in office.send(file)
+    # A protocol that says nothing proves nothing.
+    assert office.person.refresh().status_code == 202
+    assert "not known yet" in office.page(file)
+    # One that goes on with later orders, and does not know this one, does.
+    other = office.file()
+    office.send(other)
+    assert office.person.refresh().status_code == 202
+    assert "The bank does not have the file" in office.page(file)
+    assert [order.file.message_id for order in office.at_bank()] == [other["message_id"]]
+    office.send(file)
+    assert len(office.at_bank()) == 2
+
+
+@pytest.mark.either_engine
+def test_a_file_that_people_cancelled_at_the_bank_can_be_discarded(office: Office) -> None:
+    file = office.file()
+    office.send(file)
+    [order] = office.at_bank()
+    partner = office.bank.partners[PARTNER]
+    office.bank.cancel(partner, order, USER)
+    assert office.person.refresh().status_code == 202
+    assert "The bank has refused the file" in office.page(file)
+    assert office.call("DELETE", f"/v2/banking/order-files/{file['id']}")["status"] == "discarded"
+
+
+@pytest.mark.either_engine
+def test_nothing_is_sent_for_a_user_that_could_release_it(office: Office) -> None:
+    file = office.file()
+    office.bank.partners[PARTNER].users[USER].level = "E"
+    page = office.send(file)
+    assert "class T" in page
+    assert office.at_bank() == []
+    office.bank.partners[PARTNER].users[USER].rights = {"C53"}
+    assert "SCT:::pain.001 / CCT" in office.send(file)
+    assert office.call("DELETE", f"/v2/banking/order-files/{file['id']}")["status"] == "discarded"
