@@ -75,6 +75,7 @@ from kontobahn.mobility.invoices import routes as invoice_routes
 from kontobahn.mobility.platforms import OwnTickets
 from kontobahn.mobility.provider import Mobility
 from kontobahn.outbound import OutboundClient, Rule
+from kontobahn.payables import booking as payables_booking
 from kontobahn.payables import by_address
 from kontobahn.payables import by_hand as payables_by_hand
 from kontobahn.payables import due as payables_due
@@ -82,6 +83,7 @@ from kontobahn.payables import routes as payable_routes
 from kontobahn.payables import runs as payment_runs
 from kontobahn.payables import wire as payables_wire
 from kontobahn.payables.mailbox import Mailboxes
+from kontobahn.payables.rendering import documents as payable_documents
 from kontobahn.reconciliation import (
     account_merges,
     batches,
@@ -141,7 +143,7 @@ def all_endpoints() -> list[Endpoint]:
             resend_failed,
         ),
         *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
-        *(payable_routes, payables_by_hand, by_address, payables_due, payment_runs),
+        *(payable_routes, payables_by_hand, by_address, payables_due, payment_runs, payables_booking),
         *(assistant_access, prepared),
         *(
             reconciled_accounts,
@@ -469,7 +471,7 @@ def create() -> Application:
 
 
 def set_up_ledger(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Ledger:
-    providers: dict[str, LedgerProvider] = {BooksProvider.name: BooksProvider(db)}
+    providers: dict[str, LedgerProvider] = {BooksProvider.name: BooksProvider(db, payable_documents)}
     if settings.datev_client_id:
         from kontobahn.datev.adapter import DatevProvider
         from kontobahn.datev.setup import application

@@ -206,7 +206,9 @@ class ScriptedBooks:
             )
         ]  # fmt: skip
 
-    async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
+    async def book(
+        self, buchungen: list[NeueBuchung], author: Author, *, another: bool, document: str = ""
+    ) -> Effect[GebuchteBuchungen]:
         await self._script.call("book")
         # It has done it by now; what is left is our own part.
         self._script.booked += buchungen

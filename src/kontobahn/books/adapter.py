@@ -40,7 +40,15 @@ from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
-from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, LedgerClient, OpenAmounts
+from kontobahn.ledger.provider import (
+    Author,
+    ClientBooks,
+    ConnectionRef,
+    DocumentSource,
+    Effect,
+    LedgerClient,
+    OpenAmounts,
+)
 from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
 from kontobahn.ledger.wire import Bwa, Umsatzsteuer
 from kontobahn.sentences import said
@@ -63,20 +71,24 @@ T = TypeVar("T")
 class BooksProvider:
     name = "books"
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, documents: DocumentSource) -> None:
         self._db = db
+        self._documents = documents
 
     async def clients(self, connections: Sequence[ConnectionRef]) -> list[LedgerClient]:
         return await self._db.read(store.listed_clients, connections)
 
     async def open(self, connection: ConnectionRef, client_id: str | None) -> ClientBooks:
         client = await self._db.read_inline(store.find_client, connection, client_id)
-        return OpenBooks(self._db, connection, client, client_id)
+        return OpenBooks(self._db, connection, client, client_id, self._documents)
 
 
 class OpenBooks:
-    def __init__(self, db: Database, connection: ConnectionRef, client: Client, asked_for: str | None) -> None:
+    def __init__(
+        self, db: Database, connection: ConnectionRef, client: Client, asked_for: str | None, documents: DocumentSource
+    ) -> None:
         self._db = db
+        self._documents = documents
         self._connection = connection
         self._client = client
         # None for the connection's default client: a file may then name another one.
@@ -196,10 +208,12 @@ class OpenBooks:
 
         return effect
 
-    async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
+    async def book(
+        self, buchungen: list[NeueBuchung], author: Author, *, another: bool, document: str = ""
+    ) -> Effect[GebuchteBuchungen]:
         def effect(tx: Tx) -> GebuchteBuchungen:
             store.require(tx, self._client, "buchungen")
-            return bookings.book(tx, self._client, buchungen, author, another=another)
+            return bookings.book(tx, self._client, buchungen, author, another=another, document=document)
 
         return effect
 
@@ -234,8 +248,16 @@ class OpenBooks:
 
     async def export(self, jahr: date, target: BinaryIO, *, receipts_up_to: int) -> None:
         year, now = await self._read("buchungen", _exported_year, jahr, receipts_up_to)
+        documents = self._documents if receipts_up_to > 0 else None
         await asyncio.to_thread(
-            export.export_zip, self._db, self._client, year, target, now, with_receipts=receipts_up_to > 0
+            export.export_zip,
+            self._db,
+            self._client,
+            year,
+            target,
+            now,
+            with_receipts=receipts_up_to > 0,
+            documents=documents,
         )
 
     async def imports(self, before: str | None, limit: int) -> list[Import]:

@@ -26,9 +26,9 @@ from kontobahn.books.store import (
 from kontobahn.clock import to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict
-from kontobahn.formats.extf import RowWarning, unusual_belegfeld1
+from kontobahn.formats.document_package import beleglink
+from kontobahn.formats.extf import RowWarning, encode_weitere, unusual_belegfeld1
 from kontobahn.ids import new_id
-from kontobahn.json_text import encode
 from kontobahn.ledger.buchungen import (
     AccountBooking,
     Buchung,
@@ -50,6 +50,8 @@ _FIELDS = {"BU-Schlüssel": "buSchluessel", "Gegenkonto": "gegenkonto", "Konto":
 _BELEGFELD1 = "Belegfeld 1 „{}“ hat Zeichen, die DATEV dort nicht kennt; es wurde so übernommen."
 # The column of a file that says when an invoice is due, written TTMMJJJJ.
 _FAELLIGKEIT = "117"
+# The one that names its document.
+_BELEGLINK = "20"
 
 
 class _Findings(NamedTuple):
@@ -76,13 +78,15 @@ class _Numbered(NamedTuple):
     satz: Satz
 
 
-def book(tx: Tx, client: Client, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> GebuchteBuchungen:
+def book(
+    tx: Tx, client: Client, buchungen: list[NeueBuchung], author: Author, *, another: bool, document: str = ""
+) -> GebuchteBuchungen:
     lock_years(tx, client)
     of_year: dict[FiscalYear, list[_Numbered]] = {}
     known = years(tx, client)
     for number, buchung in enumerate(buchungen):
         jahr = _year(known, number, buchung)
-        of_year.setdefault(jahr, []).append(_Numbered(number, _as_satz(tx, client, number, buchung)))
+        of_year.setdefault(jahr, []).append(_Numbered(number, _as_satz(tx, client, number, buchung, document)))
     findings = _Findings(Protocol(), [])
     ids: dict[int, int] = {}
     made = [
@@ -148,7 +152,7 @@ def _year(known: list[FiscalYear], number: int, buchung: NeueBuchung) -> FiscalY
     ).retryable()
 
 
-def _as_satz(tx: Tx, client: Client, number: int, buchung: NeueBuchung) -> Satz:
+def _as_satz(tx: Tx, client: Client, number: int, buchung: NeueBuchung, document: str) -> Satz:
     path = f"buchungen[{number}]"
     konto = find_konto(tx, client, buchung.konto, f"{path}.konto")
     gegenkonto = find_konto(tx, client, buchung.gegenkonto, f"{path}.gegenkonto")
@@ -171,8 +175,15 @@ def _as_satz(tx: Tx, client: Client, number: int, buchung: NeueBuchung) -> Satz:
         kost2=(kost.kost2 if kost else None) or "",
         # The keys 2x, 3x, 6x, 7x and 8x stand for it too, as in a file.
         generalumkehr=buchung.generalumkehr or is_reversal(buchung.buSchluessel or ""),
-        weitere=encode({_FAELLIGKEIT: f"{buchung.faelligkeit:%d%m%Y}"}).decode() if buchung.faelligkeit else "",
+        weitere=_weitere(buchung, document),
     )
+
+
+def _weitere(buchung: NeueBuchung, document: str) -> str:
+    columns = {_BELEGLINK: beleglink(document)} if document else {}
+    if buchung.faelligkeit:
+        columns[_FAELLIGKEIT] = f"{buchung.faelligkeit:%d%m%Y}"
+    return encode_weitere(columns)
 
 
 def _answer(

@@ -25,10 +25,11 @@ from kontobahn.clock import berlin_datetime
 from kontobahn.db import Database, Tx
 from kontobahn.errors import SetupError
 from kontobahn.formats import document_package, extf
-from kontobahn.formats.document_package import Document, PackedFile, beleglink
+from kontobahn.formats.document_package import Document, PackedFile, beleglink, linked_guid
 from kontobahn.formats.extf import Buchungssatz, Header
 from kontobahn.ledger.kontierung import full, key_beside_automatic
 from kontobahn.ledger.konto import functional, is_personenkonto
+from kontobahn.ledger.provider import DocumentSource
 from kontobahn.ledger.steuer import era_of
 
 # The format's own limit for a batch.
@@ -53,8 +54,19 @@ class Exported(NamedTuple):
 class Export:
     """One export of a client's fiscal year."""
 
-    def __init__(self, db: Database, client: Client, jahr: FiscalYear, target: Target, now: int) -> None:
+    def __init__(
+        self,
+        db: Database,
+        client: Client,
+        jahr: FiscalYear,
+        target: Target,
+        now: int,
+        documents: DocumentSource | None = None,
+    ) -> None:
+        """`documents` has those that bookings refer to and that others keep."""
         self._db, self._client, self._jahr, self._target = db, client, jahr, target
+        self._others = documents
+        self._referred: dict[str, None] = {}
         self._created = _local(now)
         self._written: list[tuple[str, int]] = []
         self._notes = Notes()
@@ -85,6 +97,7 @@ class Export:
                 pages = _Pages(
                     self._db, self._client, self._jahr, after, links, self._tell(name), is_closing=is_closing
                 )
+                pages.referred = self._referred
                 rewriter = Rewriter(self._notes, name, lambda record: f"Buchung {record.line}")
                 self._write(name, lambda file: extf.write_buchungsstapel(file, header, pages, rewriter.rewrite_booking))  # noqa: B023
                 after = pages.last
@@ -151,7 +164,11 @@ class Export:
 
     def _receipts(self, documents: _Documents) -> None:
         base = f"{self._client.client_id.replace('-', '_')}_{self._jahr.start.replace('-', '')}"
-        parts = document_package.packages(self._document(guid, filed) for guid, filed in documents.filed.items())
+        filed = [self._document(guid, items) for guid, items in documents.filed.items()]
+        referred = [guid for guid in self._referred if guid not in documents.filed]
+        if self._others is not None and referred:
+            filed += self._others(self._db, self._client.organization_id, referred)
+        parts = document_package.packages(filed)
         for number, part in enumerate(parts, 1):
             name = f"Belege_{base}{f'_{number}' if len(parts) > 1 else ''}.zip"
             about = f"Belege {self._jahr.start} bis {self._jahr.end}"
@@ -210,11 +227,19 @@ class Export:
 
 
 def export_zip(
-    db: Database, client: Client, jahr: FiscalYear, target: BinaryIO, now: int, *, with_receipts: bool
+    db: Database,
+    client: Client,
+    jahr: FiscalYear,
+    target: BinaryIO,
+    now: int,
+    *,
+    with_receipts: bool,
+    documents: DocumentSource | None = None,
 ) -> Exported:
     """Writes the export as one zip."""
     with zipfile.ZipFile(target, "w") as archive:
-        return Export(db, client, jahr, Archive(archive, _local(now)), now).run(with_receipts=with_receipts)
+        work = Export(db, client, jahr, Archive(archive, _local(now)), now, documents)
+        return work.run(with_receipts=with_receipts)
 
 
 def _local(now: int) -> datetime:
@@ -237,6 +262,8 @@ class _Pages:
         self._db, self._client, self._jahr, self._links, self._is_closing = db, client, jahr, links, is_closing
         self._tell = tell
         self.last = after
+        # The documents that the rows refer to by themselves, in their order.
+        self.referred: dict[str, None] = {}
 
     def __iter__(self) -> Iterator[Buchungssatz]:
         left = MAX_ROWS_PER_FILE - MAX_PARTS
@@ -265,6 +292,9 @@ class _Pages:
         values[_SOLL] = bool(values[_SOLL])
         values[_GENERALUMKEHR] = bool(values[_GENERALUMKEHR])
         guid = self._links.get(booking)
+        linked = linked_guid(extf.decode_weitere(values[_WEITERE]).get(_BELEGLINK, "")) if values[_WEITERE] else None
+        if linked is not None:
+            self.referred[linked] = None
         if guid is not None:
             columns = extf.decode_weitere(values[_WEITERE])
             values[_WEITERE] = extf.encode_weitere({_BELEGLINK: beleglink(guid), **columns})

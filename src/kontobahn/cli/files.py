@@ -23,6 +23,7 @@ from kontobahn.db import Tx
 from kontobahn.errors import Refusal
 from kontobahn.formats.extf import ExtfError, RowError, RowWarning, open_extf
 from kontobahn.ledger.connections import find_for_operator
+from kontobahn.payables.rendering import documents as payable_documents
 
 imports = typer.Typer(no_args_is_help=True)
 exports = typer.Typer(no_args_is_help=True)
@@ -165,7 +166,9 @@ def export_extf(
 
     with installation(data) as here:
         chosen, jahr = here.db.read_now(find)
-        work = Export(here.db, chosen, jahr, Folder(folder), SystemClock().now())
+        work = Export(
+            here.db, chosen, jahr, Folder(folder), SystemClock().now(), payable_documents if receipts else None
+        )
         written, notes = work.run(with_receipts=receipts)
     files = [str(folder / name) for name in written]
     if as_json:

@@ -310,7 +310,9 @@ class DatevBooks:
     ) -> Effect[tuple[PersonenkontoAntwort, bool]]:
         raise not_offered("person accounts cannot be written yet")
 
-    async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
+    async def book(
+        self, buchungen: list[NeueBuchung], author: Author, *, another: bool, document: str = ""
+    ) -> Effect[GebuchteBuchungen]:
         raise not_offered("nothing can be booked: hand a batch over as a file")
 
     async def import_file(self, file: SentFile, author: Author) -> Work[ImportMitProtokoll]:

@@ -20,6 +20,7 @@ MAX_FILES = 50
 MAX_BYTES = 100_000_000
 _NAMESPACE = "http://xml.datev.de/bedi/tps/document/v06.0"
 _UNSAFE = re.compile(r"[^ &()+\-._0-9A-Za-zÀ-ÖØ-öø-ÿ]")
+_BELEGLINK = re.compile(r'BEDI\s+"+([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})"+')
 _MAX_STEM, _MAX_EXTENSION = 80, 10
 
 
@@ -37,6 +38,12 @@ class Document(NamedTuple):
 def beleglink(guid: str) -> str:
     """Returns the text of a booking's column Beleglink."""
     return f'BEDI "{guid}"'
+
+
+def linked_guid(text: str) -> str | None:
+    """Returns the GUID in the text of such a column, in small letters."""
+    found = _BELEGLINK.fullmatch(text.strip())
+    return found[1].lower() if found else None
 
 
 def packages(documents: Iterable[Document]) -> list[list[Document]]:

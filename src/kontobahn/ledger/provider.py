@@ -12,7 +12,8 @@ from datetime import date
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from kontobahn.api.tasks import Work
-from kontobahn.db import Tx
+from kontobahn.db import Database, Tx
+from kontobahn.formats.document_package import Document
 from kontobahn.ledger import buchungen, kassenbuch, wire
 from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area
@@ -149,8 +150,13 @@ class ClientBooks(Protocol):
     ) -> Effect[tuple[PersonenkontoAntwort, bool]]:
         """The effect returns the answer, and whether the account was created (otherwise updated)."""
 
-    async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
-        """Books all of them or none. With `another`, those that look booked already are other bookings."""
+    async def book(
+        self, buchungen: list[NeueBuchung], author: Author, *, another: bool, document: str = ""
+    ) -> Effect[GebuchteBuchungen]:
+        """Books all of them or none. With `another`, those that look booked already are other bookings.
+
+        `document` is the GUID of the document that all of them are of, if others keep it (`DocumentSource`).
+        """
 
     async def import_file(self, file: SentFile, author: Author) -> Work[ImportMitProtokoll]:
         """Reads the header of the file; the work, which takes the id that the import is to have, imports it."""
@@ -254,6 +260,13 @@ class OnlineProvider(Protocol):
         """Returns the requests of this connection, the latest first."""
 
     async def close(self) -> None: ...
+
+
+class DocumentSource(Protocol):
+    """Documents that bookings refer to and that others than the books keep, for the package beside an export."""
+
+    def __call__(self, db: Database, organization_id: str, guids: Sequence[str]) -> list[Document]:
+        """Returns those of these documents that there are."""
 
 
 class Ledger(NamedTuple):

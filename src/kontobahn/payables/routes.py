@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,12 +19,13 @@ from kontobahn.banking.payments.wire import Amount
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.invoices.model import Invoice
-from kontobahn.ledger.connections import ClientId, open_books
+from kontobahn.ledger.connections import ERRORS, ClientId, open_books
 from kontobahn.ledger.connections import find as find_connection
 from kontobahn.ledger.konto import is_debitor, is_personenkonto, technical
 from kontobahn.ledger.provider import ClientBooks
 from kontobahn.money import from_minor, to_minor
-from kontobahn.payables import decisions, intake, store
+from kontobahn.payables import booking, decisions, intake, store
+from kontobahn.payables.booking import Writing
 from kontobahn.payables.decisions import Decision
 from kontobahn.payables.document import Language, as_page
 from kontobahn.payables.intake import Arrival, NoInvoice, Understood
@@ -37,6 +38,8 @@ from kontobahn.sentences import said
 MAX_FILE_BYTES = 20_000_000
 _NAMELESS = "invoice"
 _FILE_TYPES = ("application/xml", "application/pdf", "application/octet-stream")
+BookOn = Literal["acceptance", "release"]
+_BOOK_ON = "When invoices are booked into the books with their accepted accounts; null for not at all."
 Comment = Annotated[str, Meta(max_length=500, description="For whoever looks at it later.")]
 
 
@@ -91,12 +94,14 @@ class NewPayablesSettings(Body):
     ) = None
     connection_id: Annotated[Uuid, Meta(description="The books that received invoices belong to.")] | None = None
     client_id: ClientId | None = None
+    book_on: Annotated[BookOn, Meta(description=_BOOK_ON)] | None = None
 
 
 class PayablesSettings(Answer):
     two_people_above: Decimal | None
     connection_id: Uuid | None
     client_id: str | None
+    book_on: Annotated[BookOn | None, Meta(description=_BOOK_ON)]
 
 
 # --- Coming in
@@ -220,13 +225,22 @@ def _document(row: PayableRow, language: Language) -> bytes:
 # --- Decisions
 
 
-@post("/v2/payables/{id}/release", scope="payables:write", role="member", statuses=(200,), errors=(403, 404, 409))
+@post("/v2/payables/{id}/release", scope="payables:write", role="member", statuses=(200,), errors=ERRORS)
 async def release_payable(call: Call, id: Uuid, body: NewRelease) -> Data[Payable]:
     """Release an invoice for payment.
 
-    Above the organisation's sum it takes two people; after the first it stays `to_release`. Nothing is paid by it.
+    Above the organisation's sum it takes two people; after the first it stays `to_release`. Nothing is paid by it. If the settings
+    say so, it is booked with the accounts that were accepted for it.
     """
-    return await _decide(call, decisions.release, id, body.comment)
+    writing = await booking.prepare_release(call, id)
+    decision = Decision(call.principal, id, call.actor, body.comment)
+    return await call.commit(_released, decision, writing)
+
+
+def _released(tx: Tx, decision: Decision, writing: Writing | None) -> Data[Payable]:
+    row = decisions.release(tx, decision)
+    booking.book_released(tx, row, writing, decision.actor)
+    return Data(payable_view(row))
 
 
 @post("/v2/payables/{id}/reject", scope="payables:write", statuses=(200,), errors=(403, 404, 409))
@@ -307,7 +321,7 @@ def _decided(tx: Tx, unit: decisions.Unit, decision: Decision, more: tuple[objec
 
 @get("/v2/payables/settings", scope="payables:read", errors=(403, 404))
 async def get_payables_settings(call: Call, query: OrganizationQuery) -> Data[PayablesSettings]:
-    """Read above which sum two people release, and which books received invoices belong to."""
+    """Read above which sum two people release, which books received invoices belong to, and when they are booked."""
     row = await call.read(store.settings_of, call.principal.organization(query.organization_id))
     return Data(_settings_view(row))
 
@@ -316,7 +330,7 @@ async def get_payables_settings(call: Call, query: OrganizationQuery) -> Data[Pa
 async def set_payables_settings(
     call: Call, query: OrganizationQuery, body: NewPayablesSettings
 ) -> Data[PayablesSettings]:
-    """Say above which sum two people release, and which books received invoices belong to. Sets both at once."""
+    """Say above which sum two people release, which books received invoices belong to, and when they are booked. Sets all at once."""
     organization_id = await _organization(call, query.organization_id, body.connection_id)
     limit = None if body.two_people_above is None else to_minor(body.two_people_above)
     if limit is not None and limit < 0:
@@ -328,7 +342,9 @@ async def set_payables_settings(
             client_id = books.client_id
     elif body.client_id is not None:
         raise BadRequest("The field `client_id` needs `connection_id`.", field="connection_id")
-    row = SettingsRow(organization_id, limit, (body.connection_id or "").lower(), client_id, call.actor.name, 0)
+    row = SettingsRow(organization_id, limit, (body.connection_id or "").lower(), client_id, call.actor.name, 0,
+        body.book_on or "",
+    )  # fmt: skip
     return await call.commit(_save_settings, row, call.actor)
 
 
@@ -338,14 +354,18 @@ def _save_settings(tx: Tx, row: SettingsRow, actor: Actor) -> Data[PayablesSetti
     audit.record(
         tx, row.organization_id, actor, "payables.settings", row.organization_id,
         two_people_above=row.two_people_minor, connection_id=row.connection_id, client_id=row.client_id,
+        book_on=row.book_on,
     )  # fmt: skip
     return Data(_settings_view(row))
 
 
 def _settings_view(row: SettingsRow | None) -> PayablesSettings:
     if row is None:
-        return PayablesSettings(two_people_above=None, connection_id=None, client_id=None)
+        return PayablesSettings(two_people_above=None, connection_id=None, client_id=None, book_on=None)
     limit = None if row.two_people_minor is None else from_minor(row.two_people_minor)
     return PayablesSettings(
-        two_people_above=limit, connection_id=row.connection_id or None, client_id=row.client_id or None
+        two_people_above=limit,
+        connection_id=row.connection_id or None,
+        client_id=row.client_id or None,
+        book_on="acceptance" if row.book_on == "acceptance" else "release" if row.book_on else None,
     )

@@ -105,6 +105,7 @@ class SettingsRow(NamedTuple):
     client_id: str
     changed_by: str
     changed_at: int
+    book_on: str = ""
 
 
 FILES = Table("payables_files", FileRow)
@@ -277,6 +278,17 @@ def by_beleg(tx: Tx, organization_id: str, konto: str, beleg: str) -> list[DueRo
         tx, f"organization_id = ? AND konto = ? AND substr(number, 1, {MAX_BELEG}) = ? ORDER BY id",
         organization_id, konto, beleg,
     )  # fmt: skip
+
+
+def by_document(tx: Tx, organization_id: str, guids: Iterable[str]) -> list[PayableRow]:
+    """Returns the invoices with these GUIDs."""
+    return [
+        row
+        for some, is_one in chunked(guids)
+        for row in PAYABLES.all(
+            tx, f"organization_id = ? AND document_guid {is_one} ORDER BY id", organization_id, *some
+        )
+    ]
 
 
 # --- Steps

@@ -68,6 +68,7 @@ CREATE INDEX payables_by_status ON payables (organization_id, status, id);
 CREATE INDEX payables_by_due_date ON payables (organization_id, due_date, id);
 CREATE INDEX payables_by_number ON payables (organization_id, number, id);
 CREATE INDEX payables_by_konto ON payables (organization_id, konto, id);
+CREATE UNIQUE INDEX payables_by_document ON payables (organization_id, document_guid);
 
 -- The files that an invoice came in, the first one and its other forms.
 CREATE TABLE payables_arrivals (
@@ -101,7 +102,9 @@ CREATE TABLE payables_settings (
   connection_id TEXT NOT NULL,
   client_id TEXT NOT NULL,
   changed_by TEXT NOT NULL,
-  changed_at BIGINT NOT NULL
+  changed_at BIGINT NOT NULL,
+  -- When invoices are booked into built-in books: acceptance, release, or empty for not at all.
+  book_on TEXT NOT NULL DEFAULT ''
 );
 
 -- Files that no invoice could be read from, until a person types what they say or sets them aside.
@@ -199,3 +202,19 @@ CREATE TABLE payables_run_invoices (
   PRIMARY KEY (organization_id, run_id, payable_id)
 );
 CREATE INDEX payables_run_invoices_of_payment ON payables_run_invoices (organization_id, payment_id);
+
+-- An invoice in built-in books: the accounts that a person has accepted for it, and whether it was booked with them.
+CREATE TABLE payables_bookings (
+  organization_id TEXT NOT NULL,
+  payable_id TEXT NOT NULL,
+  -- Accounts, tax keys and amounts in cents, as JSON.
+  accounts TEXT NOT NULL,
+  -- known: the books had the document already.
+  state TEXT NOT NULL CHECK (state = 'accepted' OR state = 'booked' OR state = 'known'),
+  -- The imports that it can be undone by, separated by blanks.
+  import_ids TEXT NOT NULL,
+  accepted_by TEXT NOT NULL,
+  accepted_at BIGINT NOT NULL,
+  booked_at BIGINT,
+  PRIMARY KEY (organization_id, payable_id)
+);
