@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -36,8 +37,8 @@ class Browser:
     def get(self, path: str, **headers: str) -> httpx.Response:
         return self.send("GET", path, headers=headers)
 
-    def post(self, path: str, data: dict[str, str] | None = None) -> httpx.Response:
-        return self.send("POST", path, data=data or {}, headers={"origin": self.service.base_url})
+    def post(self, path: str, data: Mapping[str, str | list[str]] | None = None) -> httpx.Response:
+        return self.send("POST", path, data=dict(data or {}), headers={"origin": self.service.base_url})
 
     def sign_in(self, email: str, password: str = PASSWORD) -> httpx.Response:
         return self.post("/dashboard/sign-in", {"email": email, "password": password})

@@ -15,6 +15,7 @@ from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, OrganizationQuery, Uuid
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
+from kontobahn.ledger.buchungen import EUR
 from kontobahn.money import from_minor, to_minor
 from kontobahn.payables import run_rules, store
 from kontobahn.payables.rules import Status, is_collected
@@ -57,6 +58,10 @@ class Due(NamedTuple):
     def amount_minor(self) -> int:
         return self.row.payable_minor - self.skonto_minor
 
+    @property
+    def due_on(self) -> date | None:
+        return date.fromisoformat(self.row.due_date) if self.row.due_date else None
+
 
 @get("/v2/payables/due", scope="payables:read", errors=(403, 404))
 async def list_due_payables(call: Call, query: DueQuery) -> Data[list[DuePayable]]:
@@ -80,6 +85,11 @@ def ordered(rows: Iterable[DueRow], today: date) -> list[Due]:
     return sorted(found, key=lambda one: (one.skonto_until != today, one.pay_by, one.row.id))
 
 
+def total(rows: Iterable[Due]) -> int:
+    """Returns what they take today, in cents; those in euros only."""
+    return sum(one.amount_minor for one in rows if one.row.currency_code == EUR)
+
+
 def _due(row: DueRow, today: date) -> Due:
     term = run_rules.skonto_on(row, today)
     until, amount = (None, 0) if term is None else (term.until, to_minor(term.amount))
@@ -90,7 +100,7 @@ def _view(one: Due) -> DuePayable:
     row = one.row
     return DuePayable(
         payable_id=row.id, status=row.status, number=row.number, creditor_name=row.creditor_name, konto=row.konto or None,
-        currency_code=row.currency_code, due_date=date.fromisoformat(row.due_date) if row.due_date else None,
+        currency_code=row.currency_code, due_date=one.due_on,
         payable_amount=from_minor(row.payable_minor), skonto=from_minor(one.skonto_minor), skonto_until=one.skonto_until,
         pay_by=one.pay_by, amount=from_minor(one.amount_minor),
     )  # fmt: skip

@@ -39,7 +39,7 @@ MAX_FILE_BYTES = 20_000_000
 _NAMELESS = "invoice"
 _FILE_TYPES = ("application/xml", "application/pdf", "application/octet-stream")
 BookOn = Literal["acceptance", "release"]
-_BOOK_ON = "When invoices are booked into the books with their accepted accounts; null for not at all."
+_BOOK_ON = "when invoices are booked with their accepted accounts; null for not at all"
 Comment = Annotated[str, Meta(max_length=500, description="For whoever looks at it later.")]
 
 

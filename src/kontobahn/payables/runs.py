@@ -7,7 +7,7 @@ invoice is in one payment at a time, because only a released one is taken, under
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Annotated, NamedTuple
@@ -45,7 +45,7 @@ from kontobahn.ids import new_id
 from kontobahn.ledger.buchungen import EUR
 from kontobahn.ledger.connections import open_client
 from kontobahn.ledger.errors import ProviderError
-from kontobahn.money import amount_text, from_minor, to_wire
+from kontobahn.money import amount_text, from_minor
 from kontobahn.payables import rules, run_rules, run_store, settlement, store
 from kontobahn.payables.rules import Status, Why
 from kontobahn.payables.run_rules import Creditor, Plan, PlannedPayment, creditor_of
@@ -429,22 +429,31 @@ async def _carry_out(context: Context, principal: Principal, run: RunRow, actor:
 
 def _make_file(tx: Tx, context: Context, principal: Principal, run: RunRow, actor: Actor) -> bool:
     """Puts what is free into one order file. Returns False if nothing is, or the account is not kept by files."""
-    free = [
+    free, banking = _free(payments_of(tx, run)), context.part(Banking)
+    if not may_make_file(context, free):
+        return False
+    wanted = Selection(None, [row.id for row in free], run.template, include_taken=False)
+    file = order_files.create(tx, principal, wanted, banking, context.settings.order_file_days)
+    audit.record(tx, file.organization_id, actor, "order_file.create", str(file.id), payments=file.payments)
+    return True
+
+
+def may_make_file(context: Context, rows: Sequence[PaymentRow]) -> bool:
+    """Returns whether some of these payments may go into an order file now."""
+    free = _free(rows)
+    return bool(free) and context.part(Banking).provider(free[0].provider).orders_are_files
+
+
+def _free(rows: Sequence[PaymentRow]) -> list[PaymentRow]:
+    return [
         row
-        for row in payments_of(tx, run)
+        for row in rows
         if row.status in AWAITING_PAYER
         and row.provider_ref is not None
         and not row.waits_for_release
         and row.order_file_id is None
         and row.order_taken_at is None
     ]
-    banking = context.part(Banking)
-    if not free or not banking.provider(free[0].provider).orders_are_files:
-        return False
-    wanted = Selection(None, [row.id for row in free], run.template, include_taken=False)
-    file = order_files.create(tx, principal, wanted, banking, context.settings.order_file_days)
-    audit.record(tx, file.organization_id, actor, "order_file.create", str(file.id), payments=file.payments)
-    return True
 
 
 def payments_of(tx: Tx, run: RunRow) -> list[PaymentRow]:
@@ -467,7 +476,7 @@ def _trial(tx: Tx, order: RunOrder) -> PaymentRun:
     return PaymentRun(
         id=None, organization_id=account.organization_id, trial=True, account_id=str(account.id),
         template_identifier=order.body.template_identifier, date=order.body.date, amount=from_minor(plan.amount_minor),
-        currency_code=EUR, balance=None if account.balance is None else to_wire(account.balance),
+        currency_code=EUR, balance=None if account.balance is None else from_minor(account.balance),
         payments=[_planned_view(planned) for planned in plan.payments], left_out=_left_out(plan), order_file_ids=[],
         created_at=None,
     )  # fmt: skip
@@ -511,7 +520,7 @@ def view(tx: Tx, context: Context, run: RunRow) -> PaymentRun:
         id=run.id, organization_id=run.organization_id, trial=False, account_id=str(run.account_id),
         template_identifier=run.template,
         date=date.fromisoformat(run.execution_date) if run.execution_date else None,
-        amount=from_minor(run.amount_minor), currency_code=EUR, balance=None if balance is None else to_wire(balance),
+        amount=from_minor(run.amount_minor), currency_code=EUR, balance=None if balance is None else from_minor(balance),
         payments=[_payment_view(context, row, shares.get(row.id, [])) for row in rows], left_out=[],
         order_file_ids=sorted({str(row.order_file_id) for row in rows if row.order_file_id is not None}),
         created_at=to_datetime(run.created_at),

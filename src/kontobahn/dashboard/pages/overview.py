@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
@@ -29,6 +29,8 @@ from kontobahn.dashboard.pages.credit_statement import days_left
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
+from kontobahn.payables import due
+from kontobahn.payables.due import Due
 from kontobahn.webhooks import entries
 from kontobahn.webhooks.entries import Entry, Filter
 
@@ -75,6 +77,8 @@ class Facts(NamedTuple):
     habits: list[Recurring]
     # None for an organisation without keys.
     developers: Developers | None
+    # Received invoices that wait for their payment.
+    to_pay: list[Due]
 
 
 class Money(NamedTuple):
@@ -109,6 +113,9 @@ async def overview(visit: Visit) -> Response:
         money=_money([account for account, _days in facts.accounts]),
         course=_course(facts, expected, visit.today),
         expected=expected,
+        to_pay=[(days, _to_pay(facts.to_pay, visit.today + timedelta(days=days))) for days in (7, 30)]
+        if facts.to_pay
+        else [],
         lines=[_balance_line(account, days) for account, days in facts.accounts[:MAX_LISTED]],
         shelved=shelved,
         missing=found.missing,
@@ -146,7 +153,12 @@ def _facts(tx: Tx, own_id: str, organization_id: str, today: date) -> Facts:
         [*by_day, *((row, []) for row in rows[MAX_ADDED_UP:])],
         habits,
         developers,
+        due.listing(tx, organization_id, today),
     )
+
+
+def _to_pay(rows: list[Due], last: date) -> int:
+    return due.total([one for one in rows if one.pay_by <= last])
 
 
 def _money_facts(tx: Tx, organization_id: str, today: date) -> tuple[list[AccountRow], list[Recurring]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date
 from typing import Literal, NamedTuple
@@ -15,19 +16,20 @@ from kontobahn.api.answers import Data
 from kontobahn.api.declare import Endpoint
 from kontobahn.clock import berlin_date
 from kontobahn.dashboard import books as book_pages
-from kontobahn.dashboard import words
+from kontobahn.dashboard import figures, words
 from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import words_of
+from kontobahn.dashboard.forms import Form, words_of
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
-from kontobahn.errors import NotFound, Refusal
+from kontobahn.errors import BadRequest, NotFound, Refusal
 from kontobahn.formats.invoices.findings import Finding, Remark
 from kontobahn.formats.invoices.model import Invoice
-from kontobahn.money import from_minor
-from kontobahn.payables import document, mailbox, routes, store, unread
+from kontobahn.money import from_minor, to_minor
+from kontobahn.payables import booking, document, mailbox, routes, store, unread
+from kontobahn.payables.booking import MAX_ROWS, BookingAccount, NewPayableBooking, PayableBooking
 from kontobahn.payables.document import Section
 from kontobahn.payables.intake import NoInvoice
 from kontobahn.payables.routes import FilesQuery
@@ -49,6 +51,13 @@ STATES: dict[Status, tuple[str, str]] = {
     "paid": (N_("paid"), "good"),
     "rejected": (N_("rejected"), "plain"),
 }
+BOOKING_LINES = 3
+BOOKING_STATES = {
+    "none": (N_("not booked"), "plain"),
+    "accepted": (N_("accounts accepted"), "warn"),
+    "booked": (N_("booked"), "good"),
+    "known": (N_("was in the books already"), "good"),
+}
 STEPS = {
     "receive": N_("Received"),
     "assign": N_("Creditor assigned"),
@@ -57,6 +66,14 @@ STEPS = {
     "hold": N_("Held back"),
     "confirm_iban": N_("New IBAN confirmed"),
     "confirm_another": N_("Confirmed as a further invoice"),
+    "accept": N_("Accounts accepted"),
+    "book": N_("Booked"),
+    "pay": N_("In a payment run"),
+    "paid": N_("Paid"),
+    "payment_failed": N_("The payment has failed"),
+    "return": N_("The payment came back"),
+    "reopen": N_("Open again: its match was undone"),
+    "stop": N_("Stopped: the IBAN is another one"),
 }
 
 
@@ -86,6 +103,7 @@ class Facts(NamedTuple):
     row: PayableRow
     files: list[FileRow]
     steps: list[tuple[StepRow, str]]
+    booked: PayableBooking
 
 
 @page("/payables", help="payables")
@@ -190,7 +208,23 @@ async def payable(visit: Visit, id: str) -> Response:
             for step, name in facts.steps
         ],
         may={name: row.status in statuses for name, statuses in MAY.items()},
+        booked=facts.booked,
+        booking_state=BOOKING_STATES[facts.booked.state],
+        accounts=_typed(visit.form) or _accounts(row, view, facts.booked, written),
+        may_book=bool(row.konto) and row.status != "rejected" and row.currency_code == "EUR",
     )
+
+
+def _accounts(
+    row: PayableRow, view: Payable, booked: PayableBooking, written: Callable[[str], str]
+) -> list[tuple[str, str, str]]:
+    """Account, tax key and amount for each line of the form: as accepted, else as proposed for the whole amount."""
+    found = [(written(one.konto), one.steuer, figures.plain_amount(to_minor(one.amount))) for one in booked.accounts]
+    if not found:
+        proposed = view.proposals
+        konto, steuer = (written(proposed.konto), proposed.steuer) if proposed else ("", "")
+        found = [(konto, steuer, figures.plain_amount(abs(row.total_minor)))]
+    return found + [("", "", "")] * (BOOKING_LINES - len(found))
 
 
 def _columns(section: Section) -> dict[str, tuple[str, str]]:
@@ -206,7 +240,7 @@ def _facts(tx: Tx, visit: Visit, payable_id: str) -> Facts:
         raise NotFound("Payable not found.")
     row = store.find(tx, visit.principal, payable_id)
     steps = [(step, audit.name_of(tx, row.organization_id, step.actor)) for step in store.steps_of(tx, row)]
-    return Facts(row, store.files_of(tx, row), steps)
+    return Facts(row, store.files_of(tx, row), steps, booking.view(row.id, booking.of_payable(tx, row)))
 
 
 @page("/payables/{id}/files/{file_id}/file")
@@ -238,6 +272,41 @@ async def _decide(visit: Visit, payable_id: str, endpoint: Endpoint, notice: Cal
 @action("/payables/{id}/creditor")
 async def assign(visit: Visit, id: str) -> Response:
     return await _decide(visit, id, routes.assign_creditor, lambda _payable: _("The creditor is assigned."))
+
+
+@action("/payables/{id}/booking")
+async def accept(visit: Visit, id: str) -> Response:
+    """Takes the accounts of the form; lines without one are left out."""
+    with visit.form.refusals():
+        body = NewPayableBooking(accounts=[_account(*line) for line in _typed(visit.form) if line[0]])
+        if not body.accounts:
+            raise BadRequest("Enter at least one account.")
+        answer: Data[PayableBooking] = await visit.ask(booking.accept_accounts, id=id, body=body)
+        texts = {
+            "accepted": _("The accounts are accepted."),
+            "booked": _("The invoice is booked."),
+            "known": _("The books have this invoice already; nothing was booked."),
+        }
+        return visit.redirect(f"{PATH}/{id}", texts[answer.data.state])
+    response: Response = await payable.handler(visit, id)
+    return response
+
+
+def _typed(form: Form) -> list[tuple[str, str, str]]:
+    """Account, tax key and amount of each line, as they were typed."""
+    columns = [[text.strip() for text in form.all(name)[:MAX_ROWS]] for name in ("account", "steuer", "amount")]
+    return list(zip(*columns, strict=False))
+
+
+def _account(konto: str, steuer: str, amount: str) -> BookingAccount:
+    try:
+        if not (re.fullmatch(r"[0-9]{4,9}", konto) and re.fullmatch(r"[0-9]{0,4}", steuer)):
+            raise ValueError
+        return BookingAccount(konto=konto, steuer=steuer, amount=figures.parse_amount(amount))
+    except ValueError:
+        raise BadRequest(
+            "An account has 4 to 9 digits, a tax key up to 4, and an amount at most two decimals."
+        ) from None
 
 
 @action("/payables/{id}/release", role="member")

@@ -1,0 +1,78 @@
+"""The pages of payment runs: invoices are chosen, looked at with sum and balance, and paid once; accounts are accepted by a person."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.dashboard.browsing import Browser
+from tests.harness import Organization, Service
+from tests.paid_invoices import Payer, credit_note, of_tea
+
+DUE, RUNS = "/dashboard/payables/due", "/dashboard/payables/payment-runs"
+
+
+@pytest.fixture
+def payer(service: Service, muster: Organization) -> Payer:
+    return Payer(service, muster)
+
+
+@pytest.mark.either_engine
+def test_invoices_are_chosen_looked_at_and_paid_once(payer: Payer, browser: Browser) -> None:
+    assert "Nothing is to be paid" in browser.get(DUE).text
+    coffee, tea, waiting = payer.released(), payer.released(of_tea("T-1")), payer.received(of_tea("T-2"))
+    listed = browser.get(DUE).text
+    assert (f'value="{coffee["id"]}"' in listed, f'value="{waiting["id"]}"' in listed) == (True, False)
+    assert "T-2" not in browser.get(f"{DUE}?within=7").text
+    assert browser.get(f"{RUNS}/new").status_code == 303, "nothing was chosen"
+    page = browser.get(f"{RUNS}/new?payable={coffee['id']}&payable={tea['id']}&payable={waiting['id']}").text
+    for text in ("€42.36", "€1,000.01", "€957.65", "less €0.66 Skonto", "T-2: It is not released."):
+        assert text in page, text
+    once = re.search(r'name="once" value="([^"]+)"', page)
+    assert once is not None
+    form = {"payable": [coffee["id"], tea["id"]], "account_id": payer.account, "once": once[1], "date": ""}
+    made = browser.post(f"{RUNS}/new", form)
+    assert made.status_code == 303, made.text
+    assert browser.post(f"{RUNS}/new", form).headers["location"] == made.headers["location"]
+    assert len(payer.payments()) == 2
+    shown = browser.get(made.headers["location"]).text
+    for text in ("Roesterei Hafen GmbH", "R-7", "Order file"):
+        assert text in shown, text
+    assert "€42.36" in browser.get(RUNS).text
+    assert "being paid" in browser.get(f"/dashboard/payables/{coffee['id']}").text
+    again = browser.post(f"{RUNS}/new", {**form, "once": "another"})
+    assert again.status_code == 422
+    assert len(payer.payments()) == 2
+
+
+@pytest.mark.either_engine
+def test_the_overview_says_what_is_to_be_paid(payer: Payer, browser: Browser) -> None:
+    payer.released()
+    payer.received(of_tea("T-1"))
+    payer.received(credit_note("G-1", 100))
+    overview = browser.get("/dashboard").text
+    assert "€32.36" in overview, "within 7 days"
+    assert "€41.36" in overview, "within 30 days, less the credit note"
+    assert "€41.36" in browser.get(f"{DUE}?within=30").text
+
+
+@pytest.mark.either_engine
+def test_accounts_are_accepted_and_booked_where_the_settings_say_so(payer: Payer, browser: Browser) -> None:
+    settings = "/dashboard/payables/settings"
+    books = f"{payer.books.connection_id} 29098-55003"
+    assert browser.get(settings).status_code == 403, "an administrator says how"
+    payer.service.user(payer.owner, "admin@muster.example", "admin")
+    assert browser.sign_in("admin@muster.example").status_code == 303
+    saved = browser.post(settings, {"two_people_above": "1.000,00", "books": books, "book_on": "acceptance"})
+    assert saved.status_code == 303, saved.text
+    assert 'value="1,000.00"' in browser.get(settings).text
+    page = f"/dashboard/payables/{payer.received()['id']}"
+    wrong = browser.post(f"{page}/booking", {"account": ["3300"], "steuer": [""], "amount": ["33,01"]})
+    assert wrong.status_code == 422
+    assert 'value="33,01"' in wrong.text
+    assert browser.post(f"{page}/booking", {"account": ["x"], "steuer": [""], "amount": ["1"]}).status_code == 422
+    lines = {"account": ["3300", "4930", ""], "steuer": ["", "9", ""], "amount": ["30.00", "3.02", ""]}
+    assert browser.post(f"{page}/booking", lines).status_code == 303
+    assert "The invoice is booked." in browser.get(page).text
+    assert payer.books.rows("SELECT COUNT(*) FROM books_bookings") == [(2,)]
