@@ -74,6 +74,8 @@ LEFT_OUT = {
             "list_payment_runs",
             "get_payment_run",
             "create_run_order_file",
+            "get_payable_booking",
+            "accept_accounts",
             "set_payables_settings",
         ),
         "whoever tries the demo decides about its invoices, and pays them",

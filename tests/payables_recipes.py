@@ -94,6 +94,10 @@ PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"POST {_BASE}/{{id}}/hold", "id"): Recipe(payable, body={}),
     (f"POST {_BASE}/{{id}}/reject", "id"): Recipe(payable, body={"reason": "nicht bestellt"}, used_up=True),
     (f"POST {_BASE}/{{id}}/release", "id"): Recipe(payable, body={}, used_up=True),
+    (f"GET {_BASE}/{{id}}/booking", "id"): Recipe(payable),
+    (f"PUT {_BASE}/{{id}}/booking", "id"): Recipe(
+        payable, body={"accounts": [{"konto": "4930", "amount": 33.02, "steuer": "9"}]}
+    ),
     (f"GET {_BASE}/due", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/payment-runs", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/payment-runs/{{id}}", "id"): Recipe(_run),

@@ -136,6 +136,8 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Payable": _BY_NAME["Payable"],
     "Payable, as typed": _BY_NAME["NewPayable"],
     "Step of a payable": _BY_NAME["PayableStep"],
+    "Booking of a payable, as sent": _BY_NAME["NewPayableBooking"],
+    "Booking of a payable": _BY_NAME["PayableBooking"],
     "Due payable": _BY_NAME["DuePayable"],
     "Payment run, as sent": _BY_NAME["NewPaymentRun"],
     "Payment run": _BY_NAME["PaymentRun"],

@@ -23,6 +23,8 @@ def test_files_are_imported_once_and_listed(cli: CommandLine, tmp_path: Path) ->
     [listed] = cli.facts("payables", "list", "--status", "new")
     assert (listed["creditor"], listed["number"], listed["amount"]) == ("Rösterei Hafen GmbH", "R-7", "33.02 EUR")
     assert cli.facts("payables", "list", "--status", "paid") == []
+    [due] = cli.facts("payables", "due")
+    assert (due["number"], due["amount"], due["skonto"]) == ("R-7", "33.02 EUR", "0.00"), "its Skonto is over"
     assert "R-7 of Rösterei Hafen GmbH, new. It is already known." in cli.ok("payables", "import", str(again)).out
 
 

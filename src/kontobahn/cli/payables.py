@@ -15,9 +15,9 @@ from kontobahn.access.principal import Principal
 from kontobahn.app import make_context
 from kontobahn.cli.common import DataOption, Installation, OrganizationOption, installation, say_table
 from kontobahn.cli.output import JsonOption, say
-from kontobahn.clock import SystemClock
+from kontobahn.clock import SystemClock, berlin_date
 from kontobahn.money import amount_text
-from kontobahn.payables import intake, store
+from kontobahn.payables import due, intake, store
 from kontobahn.payables.intake import Arrival
 from kontobahn.payables.routes import MAX_FILE_BYTES
 from kontobahn.payables.rules import STATUSES
@@ -104,3 +104,25 @@ def list_payables(
         for row in rows
     ]
     say_table(columns, listed, as_json=as_json, empty="No invoice was received.")
+
+
+@app.command("due")
+def list_due(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List what is to be transferred, by the last day that costs nothing more; what loses its Skonto today comes first."""
+    with installation(data) as here:
+        owner = here.organization(organization)
+        found = here.db.read_now(due.listing, owner.id, berlin_date(SystemClock().now()))
+    columns = ("id", "status", "creditor", "number", "pay_by", "skonto", "amount")
+    listed = [
+        (
+            one.row.id,
+            one.row.status,
+            one.row.creditor_name,
+            one.row.number,
+            one.pay_by.isoformat(),
+            amount_text(one.skonto_minor),
+            f"{amount_text(one.amount_minor)} {one.row.currency_code}",
+        )
+        for one in found
+    ]
+    say_table(columns, listed, as_json=as_json, empty="Nothing is to be paid.")

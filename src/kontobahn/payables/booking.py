@@ -122,7 +122,8 @@ async def accept_accounts(call: Call, id: Uuid, body: NewPayableBooking) -> Data
     access = await open_books(call.context, call.principal, row.connection_id, row.client_id or None)
     async with access.to("buchungen") as books:
         accounts = await _in_full(books, body)
-        writing = await _prepare(books, row, accounts, _author(call))
+        is_due = await call.read(_is_due, row)
+        writing = await _prepare(books, row, accounts, _author(call)) if is_due else None
         return await call.commit(_accept, row, accounts, writing, call.actor)
 
 
@@ -218,13 +219,22 @@ def book_released(tx: Tx, row: PayableRow, writing: Writing | None, actor: Actor
         _book(tx, row, accepted, writing, actor)
 
 
-def _accept(tx: Tx, found: PayableRow, accounts: list[Account], writing: Writing, actor: Actor) -> Data[PayableBooking]:
+def _is_due(tx: Tx, row: PayableRow) -> bool:
+    """Returns whether accounts that are accepted now are booked at once."""
+    settings = store.settings_of(tx, row.organization_id)
+    book_on = settings.book_on if settings else ""
+    return book_on == "acceptance" or (book_on == "release" and row.status in _RELEASED)
+
+
+def _accept(
+    tx: Tx, found: PayableRow, accounts: list[Account], writing: Writing | None, actor: Actor
+) -> Data[PayableBooking]:
     store.lock(tx, found.organization_id)
     row = store.get(tx, found.organization_id, found.id)
     earlier = of_payable(tx, found)
-    if row is None or (row.konto, row.client_id, row.status == "rejected") != (found.konto, found.client_id, False):
+    if row is None or row.konto != found.konto or row.status == "rejected" or _is_due(tx, row) != (writing is not None):
         raise Conflict("This invoice has changed in the meantime. Try again.").retryable()
-    if earlier is not None and earlier.state == "booked" and writing.booked is None:
+    if earlier is not None and earlier.state == "booked" and (writing is None or writing.booked is None):
         raise Conflict("This invoice is booked: undo its booking in the books first.", status=row.status)
     text = msgspec.json.encode(accounts).decode()
     accepted = BookingRow(row.organization_id, row.id, text, "accepted", "", actor.name, tx.now, None)
@@ -233,9 +243,7 @@ def _accept(tx: Tx, found: PayableRow, accounts: list[Account], writing: Writing
     else:
         BOOKINGS.update(tx, earlier, **accepted._asdict())
     store.record_step(tx, row, "accept", "", actor.name, "")
-    settings = store.settings_of(tx, row.organization_id)
-    book_on = settings.book_on if settings else ""
-    if book_on == "acceptance" or (book_on == "release" and row.status in _RELEASED):
+    if writing is not None:
         accepted = _book(tx, row, accepted, writing, actor)
     return Data(view(row.id, accepted))
 

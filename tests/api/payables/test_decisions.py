@@ -193,7 +193,12 @@ def test_settings_name_their_invalid_field(service: Service) -> None:
         assert (refused.status_code, refused.json()["field"]) == (400, field)
     wanted = {"two_people_above": 500, "connection_id": inbox.books.connection_id}
     saved = service.request("PUT", SETTINGS, inbox.owner.key, json=wanted).json()["data"]
-    assert saved == {"two_people_above": 500, "connection_id": inbox.books.connection_id, "client_id": "29098-55003"}
+    assert saved == {
+        "two_people_above": 500,
+        "connection_id": inbox.books.connection_id,
+        "client_id": "29098-55003",
+        "book_on": None,
+    }
     assert service.get(SETTINGS, inbox.owner.key).json()["data"] == saved
 
 

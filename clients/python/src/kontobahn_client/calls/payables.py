@@ -16,11 +16,13 @@ from kontobahn_client.models.payables import (
     NewFileAddress,
     NewHold,
     NewPayable,
+    NewPayableBooking,
     NewPayablesSettings,
     NewPaymentRun,
     NewRejection,
     NewRelease,
     Payable,
+    PayableBooking,
     PayablesSettings,
     PayableStep,
     PaymentRun,
@@ -111,6 +113,16 @@ class PayableCalls:
     def confirm_stop(self, id: str, body: NewConfirmation, *, idempotency_key: str | None = None) -> Data[Payable]:
         """Say that what stopped an invoice is right: a changed IBAN, or a number that is known with other sums."""
 
+    @get("/v2/payables/{id}/booking")
+    def get_payable_booking(self, id: str) -> Data[PayableBooking]:
+        """Read the accounts that were accepted for an invoice, and whether it is booked."""
+
+    @put("/v2/payables/{id}/booking")
+    def accept_accounts(
+        self, id: str, body: NewPayableBooking, *, idempotency_key: str | None = None
+    ) -> Data[PayableBooking]:
+        """Accept the accounts and tax keys of an invoice: it is booked now, with the release, or not at all, as the settings say."""
+
     @get("/v2/payables/due")
     def list_due_payables(self, *, pay_by: date | None = None, organization_id: str | None = None) -> Page[DuePayable]:
         """List what is to be transferred, by the day up to which it costs nothing more; what loses its Skonto today comes first."""
@@ -135,7 +147,7 @@ class PayableCalls:
 
     @get("/v2/payables/settings")
     def get_payables_settings(self, *, organization_id: str | None = None) -> Data[PayablesSettings]:
-        """Read above which sum two people release, and which books received invoices belong to."""
+        """Read above which sum two people release, which books received invoices belong to, and when they are booked."""
 
     @put("/v2/payables/settings")
     def set_payables_settings(
@@ -145,4 +157,4 @@ class PayableCalls:
         organization_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Data[PayablesSettings]:
-        """Say above which sum two people release, and which books received invoices belong to. Sets both at once."""
+        """Say above which sum two people release, which books received invoices belong to, and when they are booked. Sets all at once."""

@@ -93,6 +93,30 @@ class NewPayable(Body, kw_only=True):
     skonto_days: int | None = None
 
 
+class BookedAccount(Answer, kw_only=True):
+    konto: str
+    amount: Decimal
+    steuer: str
+
+
+class PayableBooking(Answer, kw_only=True):
+    payable_id: str
+    state: str
+    accounts: list[BookedAccount]
+    import_ids: list[str]
+    booked_at: datetime | None
+
+
+class BookingAccount(Body, kw_only=True):
+    konto: str
+    amount: Decimal
+    steuer: str = ""
+
+
+class NewPayableBooking(Body, kw_only=True):
+    accounts: list[BookingAccount]
+
+
 class DuePayable(Answer, kw_only=True):
     payable_id: str
     status: str
@@ -193,9 +217,11 @@ class NewPayablesSettings(Body, kw_only=True):
     two_people_above: Decimal | None = None
     connection_id: str | None = None
     client_id: str | None = None
+    book_on: str | None = None
 
 
 class PayablesSettings(Answer, kw_only=True):
     two_people_above: Decimal | None
     connection_id: str | None
     client_id: str | None
+    book_on: str | None
