@@ -82,8 +82,8 @@ from kontobahn.payables import due as payables_due
 from kontobahn.payables import routes as payable_routes
 from kontobahn.payables import runs as payment_runs
 from kontobahn.payables import wire as payables_wire
+from kontobahn.payables.adviser_documents import documents as payable_documents
 from kontobahn.payables.mailbox import Mailboxes
-from kontobahn.payables.rendering import documents as payable_documents
 from kontobahn.reconciliation import (
     account_merges,
     batches,

@@ -23,7 +23,7 @@ from kontobahn.db import Tx
 from kontobahn.errors import Refusal
 from kontobahn.formats.extf import ExtfError, RowError, RowWarning, open_extf
 from kontobahn.ledger.connections import find_for_operator
-from kontobahn.payables.rendering import documents as payable_documents
+from kontobahn.payables.adviser_documents import documents as payable_documents
 
 imports = typer.Typer(no_args_is_help=True)
 exports = typer.Typer(no_args_is_help=True)

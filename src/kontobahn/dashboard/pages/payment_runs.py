@@ -66,7 +66,7 @@ class Shown(NamedTuple):
     payments: list[PaymentRow]
 
 
-# --- What is due
+# --- The due list
 
 
 @page("/payables/due", help="payables-payment")
@@ -151,7 +151,7 @@ async def make_run(visit: Visit) -> Response:
     wanted = visit.form.read(RunForm)
     if wanted is not None:
         with visit.form.refusals():
-            # What the page has shown as left out is not asked for.
+            # The form leaves out those that the page has shown as not paid.
             body = NewPaymentRun(
                 account_id=wanted.account_id, payable_ids=visit.form.all("payable")[:MAX_INVOICES], date=wanted.date
             )
