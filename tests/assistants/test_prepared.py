@@ -11,11 +11,12 @@ from kontobahn.access import keys
 from kontobahn.access.principal import Principal, Scope
 from kontobahn.assistants import prepared
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict
+from kontobahn.errors import Conflict, Forbidden
 from tests.assistants.assistant import cash_entry, let_in, to_prepare
 from tests.bank_builder import Bank, account_id
+from tests.dashboard.browsing import Browser
 from tests.dashboard.test_releases import Releaser, audited, limit_to
-from tests.harness import ACTOR, Organization, Service
+from tests.harness import ACTOR, PASSWORD, Organization, Service
 from tests.interleaving import on_postgres, overlap
 from tests.ledger_builder import Books
 
@@ -152,6 +153,24 @@ def test_whoever_may_not_pay_may_not_approve_and_a_key_never_does(
     assert approve(clerk, item).status_code != 303
     assert shown(service, owner, item)["state"] == "waiting"
     assert "Approve it" not in clerk.browser.get(f"/dashboard/assistants/{item['id']}").text
+    assert bank.provider.asked == []
+
+
+@pytest.mark.either_engine
+def test_whoever_has_no_second_factor_approves_nothing(service: Service, bank: Bank, owner: Organization) -> None:
+    item = one(service, owner)
+    user = service.user(owner, "ohne@muster.example")
+    browser = Browser(service)
+    browser.sign_in(user.email)
+    sent = {"digest": digest_of(service, item), "_password": PASSWORD}
+    assert browser.post(f"/dashboard/assistants/{item['id']}/approve", sent).status_code != 303
+    with pytest.raises(Forbidden, match="second factor"):
+        service.db.write_now(
+            prepared.begin_approval,
+            Principal(owner.id, "owner", (owner.id,), user_id=user.id, session_id="s"), item["id"],
+            digest_of(service, item), ACTOR,
+        )  # fmt: skip
+    assert shown(service, owner, item)["state"] == "waiting"
     assert bank.provider.asked == []
 
 

@@ -11,6 +11,7 @@ from functools import cache
 
 import pytest
 
+from kontobahn.access.principal import MEANINGS
 from kontobahn.dashboard import refusals, words
 from kontobahn.dashboard.refusals import refusal
 from kontobahn.formats.cii import national
@@ -150,6 +151,10 @@ def test_every_code_that_reaches_a_page_is_written_out_and_has_its_german() -> N
 
 def test_what_a_field_must_be_has_its_german() -> None:
     assert forms() - known() == set()
+
+
+def test_every_scope_of_a_key_has_its_german() -> None:
+    assert set(MEANINGS.values()) - known() == set()
 
 
 def test_a_sentence_is_translated_with_what_it_names() -> None:
