@@ -23,6 +23,13 @@ EARLIER = facts(7_00, "SVWZ+Frueher", "2026-02-01", provider_ref="r-0")
 LATER = facts(-3_00, "SVWZ+Porto", "2026-03-09", provider_ref="r-3")
 
 
+def rows_of(service: Service, sql: str) -> list[tuple[Any, ...]]:
+    def read(tx: Tx) -> list[tuple[Any, ...]]:
+        return tx.all(sql)
+
+    return service.db.read_now(read)
+
+
 class Twins:
     """One account at a bank that stands twice here, from before it was one: by files, and by a connection."""
 
@@ -78,7 +85,7 @@ class Twins:
             for account, *_ in rows
         }
         tables = [
-            self.service.db.read_now(Tx.all, sql)
+            rows_of(self.service, sql)
             for sql in (
                 "SELECT account_id, position, identity, span FROM banking_statements ORDER BY 1, 2",
                 "SELECT * FROM banking_statement_spans ORDER BY account_id, number",

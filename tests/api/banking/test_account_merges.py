@@ -32,6 +32,7 @@ from tests.twin_accounts import (
     TODAY,
     TRANSACTIONS,
     Twins,
+    rows_of,
 )  # fmt: skip
 
 
@@ -56,6 +57,8 @@ def test_each_booking_stands_once_and_the_old_id_keeps_its_meaning(service: Serv
     changes = twins.listed(f"{TRANSACTIONS}/changes", cursor=seen, account_id=twins.filed)
     # The two that the files had are gone, and the others have their statement now.
     assert sorted(one["change"] for one in changes) == ["modified", "modified", "removed", "removed"]
+    stated = rows_of(service, "SELECT amount_minor FROM banking_transactions WHERE statement IS NOT NULL")
+    assert sorted(amount for (amount,) in stated) == [-20_00, 500_00], "they stand in the statement of the files"
     # A file, and the bank: both doors lead into the one account, and add nothing that it has.
     assert import_file(service, owner, camt(SHEET)).added == 0
     assert twins.bank.report(twins.connection, EARLIER, RENT, GAS, LATER) == (0, 0, 0)
@@ -76,6 +79,7 @@ def test_a_new_booking_by_either_door_goes_where_it_belongs_when_it_is_undone(
     made = twins.merge(twins.filed, twins.fetched)
     assert twins.amounts(twins.filed) == [-20.0, 7.0, 500.0]
     assert twins.bank.report(twins.connection, EARLIER, RENT, LATER).added == 1
+    service.db.write_now(lambda tx: tx.run("UPDATE banking_connections SET fetched_at = ?", tx.now))
     assert twins.undo(made).status_code == 200
     assert twins.amounts(twins.fetched) == [-3.0, 7.0, 500.0]
     assert twins.amounts(twins.filed) == [-20.0, 500.0]
