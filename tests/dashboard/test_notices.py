@@ -174,8 +174,8 @@ def test_without_a_mail_server_nobody_is_told(service: Service) -> None:
 def test_a_payment_that_waits_is_told_to_those_who_may_release_it(
     mailing: Service, mine: Organization, office: PostOffice
 ) -> None:
-    for email, role in ((OTTO, "member"), (LENA, "bookkeeping")):
-        mailing.user(mine, email, role)
+    mailing.user(mine, OTTO, "member")
+    mailing.user(mine, LENA, "bookkeeping")
     bank = Bank(mailing)
     bank.connected(mine)
     limited = mailing.request("PUT", "/v2/banking/payment-limit", mine.key, json={"amount": "100.00"})
