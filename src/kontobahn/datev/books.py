@@ -170,20 +170,22 @@ class DatevBooks:
         return await self._pool.run(found.answer, names)
 
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
-        found, names = await self._open_items(selection)
+        found, names = await self._open_items(selection, with_invoices=True)
         answer = await self._pool.run(found.answer, names)
         konten = msgspec.json.decode(bytes(cast(msgspec.Raw, answer.konten)), type=list[OposKonto])
         # DATEV does not tell online which terms a partner has.
         return by_due_date(konten, selection.stichtag, found.invoices(), {})
 
-    async def _open_items(self, selection: OposSelection) -> tuple[OpenItems, dict[str, str]]:
+    async def _open_items(
+        self, selection: OposSelection, *, with_invoices: bool = False
+    ) -> tuple[OpenItems, dict[str, str]]:
         keys, year = await self._until(selection.stichtag)
         konto = None
         if selection.kontonummer is not None:
             konto = _readings(selection.kontonummer, year)[-1]
             if not is_personenkonto(konto):
                 raise BadRequest("The query parameter `kontonummer` must be a person account.", field="kontonummer")
-        found = OpenItems(selection, range_of(selection.side, konto), _rahmen(year))
+        found = OpenItems(selection, range_of(selection.side, konto), _rahmen(year), with_invoices=with_invoices)
         names: dict[str, str] = {}
         for key in keys:
             names |= await self._db.read(_gather, key, found)

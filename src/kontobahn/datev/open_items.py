@@ -64,8 +64,12 @@ def range_of(side: Side, konto: str | None) -> Range:
 class OpenItems:
     """Gathers postings, year by year, and says what was open at the cut-off."""
 
-    def __init__(self, selection: OposSelection, accounts: Range, rahmen: Kontenrahmen) -> None:
+    def __init__(
+        self, selection: OposSelection, accounts: Range, rahmen: Kontenrahmen, *, with_invoices: bool = False
+    ) -> None:
+        """The first invoice of a document is looked for only `with_invoices`: due dates need it, open items do not."""
         self._selection, self._accounts, self._rahmen = selection, accounts, rahmen
+        self._with_invoices = with_invoices
         self._stichtag = selection.stichtag.isoformat()
         self._documents: dict[tuple[str, str], Document] = {}
         self._years: dict[str, dict[str, AccountSums]] = {}
@@ -85,9 +89,12 @@ class OpenItems:
             self._carried.add(jahr)
         if not self._accounts.low <= konto <= self._accounts.high:
             return
-        sums = self._years.setdefault(konto, {}).get(jahr)
+        years = self._years.get(konto)
+        if years is None:
+            years = self._years[konto] = {}
+        sums = years.get(jahr)
         if sums is None:
-            sums = self._years[konto][jahr] = AccountSums()
+            sums = years[jahr] = AccountSums()
         if posting.is_opening:
             sums.eb += betrag
             text = posting.buchungstext or EB_RESIDUAL_TEXT
@@ -104,8 +111,9 @@ class OpenItems:
         document = self._documents.get((konto, posting.belegfeld1))
         if document is None:
             document = self._documents[konto, posting.belegfeld1] = Document(first)
-        document.first = min(document.first, first)
-        if not posting.is_discount:
+        elif first < document.first:
+            document.first = first
+        if self._with_invoices and not posting.is_discount:
             rechnung = invoice_text(
                 self._rahmen, konto, other, soll=betrag > 0, belegdatum=posting.belegdatum,
                 reversal=posting.is_reversal, due=NOT_NAMED,

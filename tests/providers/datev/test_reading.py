@@ -137,6 +137,15 @@ def test_what_datev_does_not_offer_is_said_plainly(office: Office) -> None:
     assert office.service.balance(office.owner) == before
 
 
+@pytest.mark.parametrize("amount", ["NaN", "Infinity", 0.001, 1e15])
+@pytest.mark.either_engine
+def test_an_amount_that_is_none_is_not_guessed(office: Office, amount: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.sign_in()
+    odd = {"accountNumber": 10000000, "balance": amount, "balanceDebitCreditIdentifier": "S"}
+    monkeypatch.setattr(books_of(office.datev), "sums", lambda year: [odd])
+    assert office.get("susa", **YEAR).status_code == 503
+
+
 def test_the_probe_tells_what_can_be_read(office: Office) -> None:
     office.sign_in()
     found = office.get("permissions").json()["data"]

@@ -185,3 +185,20 @@ def test_accounts_of_every_length_come_back_as_they_were(new_office: NewOffice, 
     assert [row["kontonummer"] for row in sums] == ["00270000", "100100000"]
     assert office.get("susa", **year, kontonummer=f"0027{zeros}").json()["data"] == sums[:1]
     assert office.get("opos", kontonummer=f"10010{zeros}").json()["data"]["konten"][0]["kontonummer"] == "100100000"
+
+
+def test_an_opening_balance_written_as_a_pair_counts_once(twins: Twins) -> None:
+    books_of(twins.office.datev).open_year(date(2025, 1, 1), date(2025, 12, 31))
+    twins.feed(
+        file(
+            satz("300,00;S;;;;;10010;8400;40;1506;RE-1;;;Rechnung"),
+            header={13: "20250101", 15: "20250101", 16: "20251231"},
+        ),
+        file(
+            satz("300,00;S;;;;;10010;9008;;0101;0;;;Saldovortrag"),
+            satz("300,00;H;;;;;10010;9008;;0101;0;;;Gegenbuchung"),
+        ),
+    )
+    for mode in ("reconcile", "raw"):
+        answer = twins.compare("opos", stichtag="2026-03-02", ebModus=mode)
+        assert b'"totalSaldo":300.00' in answer
