@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from kontobahn.banking.hosted.words import WAITING_TITLE
 from simulators.ebics_bank import Break, EbicsBank, Line
 from simulators.ebics_bank.breaks import How
 from simulators.fints_bank import Account, FakeBank, camt_document
@@ -22,12 +23,12 @@ from torture.others import Target
 IBAN = "DE02120300000000202051"
 _PARTNER = "FIRMA1"
 # Where an EBICS bank misbehaves, and how.
-_TROUBLES: tuple[tuple[str, str, How], ...] = (
+EBICS_TROUBLES: tuple[tuple[str, str, How], ...] = (
     ("HEV", "", "nonsense"), ("INI", "", "lost"), ("HPB", "", "cut"), ("HTD", "Initialisation", "wrong_signature"),
     ("C53", "Initialisation", "short_segment"), ("C53", "Receipt", "lost"),
 )  # fmt: skip
 CONNECTED = "Das Konto ist verbunden"
-WAITING = "Ihre Bank wird gefragt"
+WAITING = WAITING_TITLE.de
 # Of one flow; while the bank is being asked, five a second.
 STEPS = 5000
 LIMIT = 1000
@@ -222,7 +223,7 @@ class EbicsTrial:
         return []
 
     def troubles(self, person: int) -> Iterator[None]:
-        for order, phase, how in _TROUBLES:
+        for order, phase, how in EBICS_TROUBLES:
             self.bank.breaks = [Break(how, order=order, phase=phase)]
             yield
         self.bank.breaks = []

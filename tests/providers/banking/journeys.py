@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_der_private_key
 
+from kontobahn.bank_providers.ebics.wire import Access
+from kontobahn.vault import Vault
+from simulators.ebics_bank import Break
 from simulators.enable_banking import EnableBanking
 from simulators.enable_banking_wire import key_pair, private_pem
 from simulators.salt_edge import SaltEdge
 from tests.providers.enable_banking import person as enable_banking_person
 from tests.providers.salt_edge import person as salt_edge_person
 from tests.waiting import PATIENCE_SECONDS, eventually
-from torture.bank_trials import FintsTrial, Person, let_time_pass
+from torture.bank_trials import EBICS_TROUBLES, WAITING, EbicsTrial, FintsTrial, Person, let_time_pass
 from torture.others import Target
 
 CREDITOR = "DE75512108001245126199"
@@ -37,7 +44,7 @@ class Journey(Protocol):
 
     def go(self, running: Target) -> None: ...
 
-    def secrets(self) -> list[str]:
+    def secrets(self) -> Sequence[str | bytes]:
         """What nobody but the bank, or the provider, may ever see."""
 
     def faults(self) -> list[str]: ...
@@ -89,6 +96,85 @@ class FintsJourney:
 
     def close(self) -> None:
         self._trial.close()
+
+
+class _ReturningTrial(EbicsTrial):
+    """Whoever comes back goes on with the access that waits."""
+
+    def fields(self, page: str, person: int) -> dict[str, str]:
+        waiting = re.findall(r'name="access" value="(\w+)"', page)
+        return {"access": waiting[0]} if waiting else super().fields(page, person)
+
+
+class EbicsJourney:
+    logged = "ebics"
+
+    def __init__(self, folder: Path) -> None:
+        self._trial = _ReturningTrial()
+        self._trial.book(5)
+        self._person = Person(self._trial, 7)
+        self.bank_name, self.settings, self.heard = self._trial.bank_name, self._trial.settings, self._person.heard
+        self._secrets: list[bytes] = []
+
+    def go(self, running: Target) -> None:
+        trial, person = self._trial, self._person
+        for _ in trial.troubles(person.number):
+            self._try_to_connect(running)
+            let_time_pass(running.data, trial)
+        person.begin(running)
+        person.walk(running)
+        for order, phase, how in EBICS_TROUBLES:
+            if order == "C53":
+                trial.bank.breaks = [Break(how, order=order, phase=phase)]
+                trial.book(1)
+                let_time_pass(running.data, trial)
+                person.refresh(running)
+        let_time_pass(running.data, trial)
+        assert person.refresh(running).status_code == 202
+        assert person.transactions(running)[1] == trial.booked()
+        self._secrets = _private_parts(running)
+
+    def _try_to_connect(self, running: Target) -> None:
+        """Goes on until the bank has spoilt it, which ends the flow."""
+        self._person.begin(running)
+        while self._trial.bank.breaks or WAITING in self.heard[-1]:
+            self._person.step(running)
+
+    def secrets(self) -> list[bytes]:
+        return self._secrets
+
+    def faults(self) -> list[str]:
+        return self._trial.faults
+
+    def spoil_a_try(self) -> list[str]:
+        self._trial.bank.breaks = [Break("nonsense", order="HEV")]
+        return ["ebics", "--url", self._trial.bank.url, "--host", self._trial.bank.host]
+
+    def close(self) -> None:
+        self._trial.close()
+
+
+def _private_parts(running: Target) -> list[bytes]:
+    """The primes of the keys that are sealed in the database, and the keys of what was downloaded."""
+    vault = Vault(base64.b64decode((running.data / "secret.key").read_text("ascii")))
+    database = sqlite3.connect(running.data / "kontobahn.sqlite3", timeout=PATIENCE_SECONDS)
+    accesses = [
+        msgspec.msgpack.decode(vault.open(sealed, f"ebics_accesses:{ref}"), type=Access)
+        for ref, sealed in database.execute("SELECT ref, sealed FROM ebics_accesses")
+    ]
+    found = [
+        vault.open(sealed, f"ebics_downloads:{number}")
+        for number, sealed in database.execute("SELECT id, sealed_key FROM ebics_downloads")
+    ]
+    database.close()
+    for access in accesses:
+        for kept in (access.signature, access.authentication, access.encryption):
+            key = load_der_private_key(kept.private, None)
+            assert isinstance(key, RSAPrivateKey)
+            numbers = key.private_numbers()
+            found += [prime.to_bytes((prime.bit_length() + 7) // 8, "big")[:64] for prime in (numbers.p, numbers.q)]
+    assert len(found) > 6
+    return found
 
 
 class Called:
@@ -293,5 +379,5 @@ def let_refreshes_be(running: Target) -> None:
 
 
 JOURNEYS: dict[str, Callable[[Path], Journey]] = {
-    "fints": FintsJourney, "enable_banking": EnableBankingJourney, "salt_edge": SaltEdgeJourney,
+    "ebics": EbicsJourney, "fints": FintsJourney, "enable_banking": EnableBankingJourney, "salt_edge": SaltEdgeJourney,
 }  # fmt: skip

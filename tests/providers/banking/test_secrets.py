@@ -19,9 +19,9 @@ from tests.providers.banking.journeys import JOURNEYS, Journey
 from torture.others import Target, target
 
 
-def spellings(secret: str) -> set[bytes]:
+def spellings(secret: str | bytes) -> set[bytes]:
     """How a secret may hide: as it is, in an address, in hexadecimal, and in Base64 at any place of a longer text."""
-    raw = secret.encode()
+    raw = secret.encode() if isinstance(secret, str) else secret
     found = {raw, quote(secret, safe="").encode(), raw.hex().encode()}
     for before in range(3):
         encoded = base64.b64encode(b"\0" * before + raw)

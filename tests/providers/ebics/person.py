@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from kontobahn.banking.hosted.words import WAITING_TITLE
 from simulators.ebics_bank import EbicsBank, Line
 from tests.harness import Organization, Service, ServiceFactory
 from tests.providers.customer import Customer
@@ -50,7 +51,7 @@ class Person(Customer):
 
         def answered() -> str:
             page = words(httpx.get(self.url, **_BROWSER))
-            return "" if "Ihre Bank wird gefragt" in page else page
+            return "" if WAITING_TITLE.de in page else page
 
         return eventually(answered)
 

@@ -194,7 +194,8 @@ class EbicsProvider:
         except ProviderRefused as error:
             if error.error_class != rules.NOT_GRANTED:
                 raise
-            return await self._show_letter(flow, access, str(error))
+            # As plain text: it is kept with the step.
+            return await self._show_letter(flow, access, "" + str(error))
 
     async def _compare_again(self, flow: Flow, access: Access) -> Interaction:
         bank = await self._client.bank_keys(access)
