@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import date
+from typing import Any
 
 import pytest
 
+from kontobahn.bank_providers.ebics import adapter
+from kontobahn.db import Tx
+from kontobahn.formats.ebics import keys
 from simulators.ebics_bank import Break
 from tests.providers.ebics.person import GIRO, PARTNER, USER, Person
 
@@ -85,6 +90,46 @@ def test_an_answer_about_keys_that_was_lost_does_no_harm(person: Person, order: 
     person.send()
     assert "Das Konto ist verbunden" in person.compare()
     assert person.bank.faults == []
+
+
+def test_keys_and_statements_are_nowhere_to_be_read(
+    person: Person, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither in a row, nor in the log, nor in what is printed of them, also when the bank answers with nonsense."""
+    made: list[keys.OwnKey] = []
+    make = keys.new_key
+
+    def new_key(*args: Any) -> keys.OwnKey:
+        made.append(make(*args))
+        return made[-1]
+
+    monkeypatch.setattr(adapter, "new_key", new_key)
+    person.book("-12.34", "Geheimer Zweck")
+    person.connect()
+    for how in ("nonsense", "wrong_signature", "short_segment", "503"):
+        person.book("-1.00", "Geheimer Zweck")
+        person.bank.breaks.append(Break(how, order="C53"))
+        person.refresh()
+    assert len(made) == 3
+    stored = person.service.db.read_now(everything_of_ebics)
+    told = "".join(capfd.readouterr()).encode() + repr(made).encode()
+    for key in made:
+        numbers = key.private_key().private_numbers()
+        for number in (numbers.p, numbers.q, numbers.d):
+            raw = number.to_bytes(256, "big").lstrip(b"\0")
+            for spelling in (raw, raw.hex().encode(), base64.b64encode(raw)[:-4], repr(raw)[2:-1].encode()):
+                assert spelling not in stored + told
+    assert b"Geheimer Zweck" not in stored + told
+
+
+def everything_of_ebics(tx: Tx) -> bytes:
+    """All rows of the tables of EBICS, as bytes and as text."""
+    rows = [
+        row for name in ("accesses", "downloads", "segments", "orders") for row in tx.all(f"SELECT * FROM ebics_{name}")
+    ]
+    return b"".join(
+        bytes(one) if isinstance(one, bytes | memoryview) else str(one).encode() for row in rows for one in row
+    )
 
 
 @pytest.mark.either_engine

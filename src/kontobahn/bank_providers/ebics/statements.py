@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from itertools import chain
 from typing import IO, NamedTuple
 
 from kontobahn.bank_providers.ebics.wire import Access
@@ -17,7 +18,7 @@ from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, NotRea
 from kontobahn.banking.reports.gathered import Gathered
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.ebics.rights import AccountOfBank
-from kontobahn.formats.statements import Balance, Closing, Entry, Opening, StatementError, StatusReport
+from kontobahn.formats.statements import Balance, Closing, Entry, Item, Opening, StatementError, StatusReport
 from kontobahn.sentences import said
 
 # The provider's one entry in the list of banks.
@@ -37,6 +38,42 @@ class _Report(NamedTuple):
     balance: Balance | None
 
 
+class _Part:
+    """A download while it is read: thrown away if a later part of it cannot be."""
+
+    def __init__(self) -> None:
+        self.opening: Opening | None = None
+        self.is_known = False
+        self.booked = Gathered()
+        self.days: list[_Report] = []
+        self.seen: set[tuple[str, ...]] = set()
+        self.latest: dict[str, Balance] = {}
+        self.references: dict[str, set[int]] = {}
+        self.shared: set[tuple[str, int]] = set()
+        self.reports: list[StatusReport] = []
+
+    def take(self, facts: TransactionFacts) -> None:
+        assert self.opening is not None
+        if self.opening.kind != "booked":
+            self.days[-1].entries.append(facts)
+            return
+        self.booked.add((facts,))
+        if facts.provider_ref is not None:
+            known, digest = self.references.setdefault(facts.account_ref, set()), hash(facts.provider_ref)
+            if digest in known:
+                self.shared.add((facts.account_ref, digest))
+            known.add(digest)
+
+    def close(self, balance: Balance | None) -> None:
+        assert self.opening is not None
+        if self.opening.kind == "booked":
+            self.seen.add(_identity(self.opening))
+            if balance and _is_later(balance, self.latest.get(self.opening.account.iban)):
+                self.latest[self.opening.account.iban] = balance
+        elif not self.is_known:
+            self.days[-1] = self.days[-1]._replace(balance=balance)
+
+
 class Reading:
     """Reads downloads one after the other. Afterwards `snapshot` is what they say, and `reports` what they say about orders."""
 
@@ -48,10 +85,11 @@ class Reading:
             )
             for account in accounts
         }  # fmt: skip
-        self._booked = Gathered()
+        self._booked: list[Gathered] = []
         self._seen: set[tuple[str, ...]] = set()
+        # Digests, because there may be hundreds of thousands; and those that several bookings have, which identify none of them.
         self._references: dict[str, set[int]] = {}
-        self._shared: set[tuple[str, str]] = set()
+        self._shared: set[tuple[str, int]] = set()
         self._latest = dict(closings)
         self._days: list[_Report] = []
         self._unread: list[tuple[str | None, str]] = []
@@ -59,65 +97,47 @@ class Reading:
 
     def add(self, plain: Plain) -> None:
         """Reads one download. One that cannot be read is told, and nothing is taken from it."""
-        found, days, reports = Gathered(), list[_Report](), list[StatusReport]()
-        # Taken back if a later part cannot be read.
-        seen, opening = set[tuple[str, ...]](), None
-        latest: dict[str, Balance] = {}
+        part = _Part()
         try:
-            is_known = False
             for item in read(plain.file, plain.name, unbalanced=True):  # type: ignore[arg-type]
-                match item:
-                    case Opening():
-                        opening = item
-                        is_known = _identity(item) in self._seen | seen
-                        if item.kind != "booked":
-                            days.append(_Report(item, [], None))
-                    case Entry() if opening is not None and not is_known:
-                        facts = entry_facts(item, opening.account.iban, self._accounts, reference=reference_of(item))
-                        if opening.kind == "booked":
-                            found.add([facts])
-                        else:
-                            days[-1].entries.append(facts)
-                    case Closing() if opening is not None:
-                        if opening.kind == "booked":
-                            seen.add(_identity(opening))
-                        elif not is_known:
-                            days[-1] = days[-1]._replace(balance=item.balance)
-                        if (
-                            item.balance
-                            and opening.kind == "booked"
-                            and _is_later(item.balance, latest.get(opening.account.iban))
-                        ):
-                            latest[opening.account.iban] = item.balance
-                        self._open_account(opening)
-                    case StatusReport():
-                        reports.append(item)
+                self._read(item, part)
         except StatementError as error:
-            iban = None if opening is None else opening.account.iban
+            iban = None if part.opening is None else part.opening.account.iban
             sentence = said("A statement of the bank cannot be read: {reason}", reason=error.without_file(plain.name))
             self._unread.append((iban, sentence))
             return
-        self._take(found, days, seen, latest)
-        self.reports += reports
+        self._take(part)
 
-    def _take(
-        self, found: Gathered, days: list[_Report], seen: set[tuple[str, ...]], latest: dict[str, Balance]
-    ) -> None:
-        for facts in found:
-            self._note_reference(facts)
-        self._booked.add(found)
-        self._days += days
-        self._seen |= seen
-        for iban, balance in latest.items():
+    def _read(self, item: Item, part: _Part) -> None:
+        match item:
+            case Opening():
+                part.opening = item
+                part.is_known = _identity(item) in self._seen or _identity(item) in part.seen
+                if item.kind != "booked":
+                    part.days.append(_Report(item, [], None))
+            case Entry() if part.opening is not None and not part.is_known:
+                part.take(entry_facts(item, part.opening.account.iban, self._accounts, reference=reference_of(item)))
+            case Closing() if part.opening is not None:
+                part.close(item.balance)
+                self._open_account(part.opening)
+            case StatusReport():
+                part.reports.append(item)
+
+    def _take(self, part: _Part) -> None:
+        """Takes what was read of a whole download."""
+        for iban, references in part.references.items():
+            known = self._references.setdefault(iban, set())
+            self._shared |= {(iban, one) for one in known & references}
+            known |= references
+        self._shared |= part.shared
+        if len(part.booked):
+            self._booked.append(part.booked)
+        self._days += part.days
+        self._seen |= part.seen
+        for iban, balance in part.latest.items():
             if _is_later(balance, self._latest.get(iban)):
                 self._latest[iban] = balance
-
-    def _note_reference(self, facts: TransactionFacts) -> None:
-        if facts.provider_ref is not None:
-            known = self._references.setdefault(facts.account_ref, set())
-            if hash(facts.provider_ref) in known:
-                self._shared.add((facts.account_ref, facts.provider_ref))
-            known.add(hash(facts.provider_ref))
+        self.reports += part.reports
 
     def _open_account(self, opening: Opening) -> None:
         stated = opening.account
@@ -135,7 +155,8 @@ class Reading:
         for iban, sentence in self._unread:
             refs = [iban] if iban in self._accounts else list(self._accounts)
             not_read += [NotRead(str(ref), sentence) for ref in refs]
-        transactions = Gathered(self._transactions())
+        is_plain = len(self._booked) == 1 and not self._shared and not self._days
+        transactions = self._booked[0] if is_plain else Gathered(self._transactions())
         # Banks offer each statement once, so one that is missing here is not gone.
         return Snapshot(connection, accounts, transactions, is_partial=False, since=since, not_read=not_read)
 
@@ -154,8 +175,8 @@ class Reading:
         return facts._replace(balance_minor=balance.amount_minor, balance_on=balance.day)
 
     def _transactions(self) -> Iterator[TransactionFacts]:
-        for facts in self._booked:
-            is_shared = (facts.account_ref, facts.provider_ref) in self._shared
+        for facts in chain.from_iterable(self._booked):
+            is_shared = (facts.account_ref, hash(facts.provider_ref)) in self._shared
             yield facts._replace(provider_ref=None) if is_shared else facts
         by_account: dict[str, list[_Report]] = {}
         for report in self._days:
