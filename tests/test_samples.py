@@ -215,6 +215,7 @@ def test_parameters_of_which_one_is_required_are_told() -> None:
         "list_transactions": ("account_id", "connection_id"),
         "save_personenkonto": ("firmenname", "kontaktpersonen"),
         "create_order_file": ("payment_ids", "account_id"),
+        "create_payment_run": ("payable_ids", "due_by"),
     }
     for endpoint in REAL:
         described = operation(endpoint, DOCUMENT)

@@ -151,7 +151,7 @@ class PaymentRun(Answer, kw_only=True):
     body_example={"account_id": "12", "due_by": "2026-03-31", "trial": True},
 )  # fmt: skip
 async def create_payment_run(call: Call, body: NewPaymentRun) -> Data[PaymentRun]:
-    """Pay released invoices from one account, as payments of one kind and day.
+    """Pay released invoices from one account, as payments of one kind and day: those named, or with `due_by` all that is due.
 
     Skonto is deducted up to and including its day; credit notes are deducted from what their creditor gets. Never paid: what is not
     released, what the creditor collects or has, and what goes to an account that nobody has confirmed. With `payable_ids` all of them

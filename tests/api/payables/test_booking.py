@@ -107,6 +107,8 @@ def test_accounts_that_cannot_be_booked_are_named_and_nothing_is_written(keeper:
     for accounts, field in (
         ([{"konto": "3300", "amount": 33.01}], "accounts"),
         ([{"konto": "3300", "amount": 33.02}, {"konto": "4930", "amount": 0}], "accounts"),
+        ([{"konto": "3300", "amount": 33.025}], "accounts[0].amount"),
+        ([{"konto": "3300", "amount": 1e300}], "accounts[0].amount"),
         ([{"konto": "70001", "amount": 33.02}], "accounts[0].konto"),
         ([{"konto": "123456789", "amount": 33.02}], "accounts[0].konto"),
     ):

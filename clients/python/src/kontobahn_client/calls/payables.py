@@ -129,7 +129,7 @@ class PayableCalls:
 
     @post("/v2/payables/payment-runs")
     def create_payment_run(self, body: NewPaymentRun, *, idempotency_key: str | None = None) -> Data[PaymentRun]:
-        """Pay released invoices from one account, as payments of one kind and day."""
+        """Pay released invoices from one account, as payments of one kind and day: those named, or with `due_by` all that is due."""
 
     @pages("/v2/payables/payment-runs", PaymentRun)
     def list_payment_runs(
