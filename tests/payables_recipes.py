@@ -42,7 +42,7 @@ def stopped(service: Service, owner: Organization) -> tuple[str, str]:
     return payable["id"], session
 
 
-def _file(service: Service, owner: Organization) -> dict[str, str]:
+def unread_file(service: Service, owner: Organization) -> dict[str, str]:
     return {"id": Inbox(service, owner).send(b"<html>Mahnung</html>").json()["file_id"]}
 
 
@@ -82,7 +82,7 @@ def at_an_address(service: Service, owner: Organization) -> dict[str, Any]:
 
 PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"GET {_BASE}", "organization_id"): Recipe(of_organization),
-    (f"GET {_BASE}/files/{{id}}", "id"): Recipe(_file),
+    (f"GET {_BASE}/files/{{id}}", "id"): Recipe(unread_file),
     (f"GET {_BASE}/settings", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/{{id}}", "id"): Recipe(payable),
     (f"GET {_BASE}/{{id}}/document", "id"): Recipe(payable),

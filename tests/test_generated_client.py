@@ -143,6 +143,10 @@ def _to_run(service: Service, owner: Organization) -> Made:
     return {"account_id": payer.account, "trial": False}
 
 
+def _to_type(service: Service, owner: Organization) -> Made:
+    return {"file_id": payables_recipes.unread_file(service, owner)["id"]}
+
+
 # Ids that stand in a body.
 def _to_confirm_session(service: Service, owner: Organization) -> Made:
     return {"password": PASSWORD}
@@ -166,6 +170,7 @@ IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/banking/order-files": _to_order,
     "PUT /v2/mobility/seller": _selling,
     "POST /v2/payables/payment-runs": _to_run,
+    "POST /v2/payables": _to_type,
     "POST /v2/payables/{id}/confirmations": _to_confirm_iban,
     "POST /v2/payables/files/by-address": payables_recipes.at_an_address,
     "POST /v2/assistants/payments": assistant_recipes.account,

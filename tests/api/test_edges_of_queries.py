@@ -61,6 +61,8 @@ def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organi
     of_account = {"account_id": account}
     let_in(service, mine)
     received = service.post("/v2/payables/files", mine.key, content=as_xml()).json()["data"]["id"]
+    unread = service.post("/v2/payables/files", mine.key, content=b"<html/>").json()["file_id"]
+    typed = {**body_example("create_payable"), "file_id": unread}
     settings = {"connection_id": books.connection_id, "konto": "1200", "booked_by": "kontobahn"}
     kept = f"PUT /v2/reconciliation/accounts/{account}"
     sent: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -71,6 +73,7 @@ def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organi
         "POST /v2/banking/events/resend-failed": ({}, ("since",)),
         "POST /v2/reconciliation/runs": (of_account, ("from_date", "to_date")),
         "POST /v2/reconciliation/batches": (of_account, ("from_date", "to_date")),
+        "POST /v2/payables": (typed, ("issue_date", "due_date")),
         f"POST /v2/payables/{received}/hold": ({}, ("until",)),
         "POST /v2/payables/payment-runs": ({**of_account, "due_by": "2026-03-31"}, ("due_by", "date")),
         "POST /v2/assistants/payments": (to_prepare(account), ("date",)),
