@@ -76,7 +76,7 @@ def doctor(
 
 def _is_secret(name: str) -> bool:
     return name in (
-        "secret_key", "database_url", "redis_url", "salt_edge_secret", "smtp_url", "oidc_client_secret"
+        "secret_key", "database_url", "redis_url", "salt_edge_secret", "smtp_url", "oidc_client_secret", "datev_client_secret",
     )  # fmt: skip
 
 
