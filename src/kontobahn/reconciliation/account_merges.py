@@ -118,7 +118,9 @@ async def create_account_merge(call: Call, body: NewAccountMerge) -> Data[Accoun
     of the other keeps its meaning: wherever it is sent, the account that stays is meant. It can be undone for 30 days, for as long as
     nothing contradicts it.
     """
-    return await call.commit(make, call.principal, call.actor, body.account_id, body.merged_account_id)
+    # Compared before the transaction, for which others wait; there only whether it still holds.
+    compared = await call.read(compare_twins, call.principal, body.account_id, body.merged_account_id)
+    return await call.commit(make, call.principal, call.actor, body.account_id, body.merged_account_id, compared)
 
 
 @get("/v2/banking/account-merges", scope="banking:read", errors=(403, 404))
@@ -163,12 +165,32 @@ def _compare(tx: Tx, account: AccountRow, merged: AccountRow) -> Comparison:
     return found._replace(problems=[*found.problems, *merged_accounts.problems(tx, account, merged)])
 
 
-def make(tx: Tx, principal: Principal, actor: Actor, account_id: str, merged_id: str) -> Data[AccountMerge]:
+class Compared(NamedTuple):
+    """A comparison, and all that it depends on."""
+
+    found: Comparison
+    marks: tuple[object, ...]
+
+
+def compare_twins(tx: Tx, principal: Principal, account_id: str, merged_id: str) -> Compared:
+    account, merged = merges.check_twins(tx, principal, account_id, merged_id)
+    return Compared(_compare(tx, account, merged), _marks(tx, account, merged))
+
+
+def _marks(tx: Tx, account: AccountRow, merged: AccountRow) -> tuple[object, ...]:
+    """Equal for as long as nothing has changed of the accounts, of their bookings, and of what was decided about these."""
+    return account, merged, merges.last_changes(tx, account, merged), merged_accounts.standing(tx, account, merged)
+
+
+def make(
+    tx: Tx, principal: Principal, actor: Actor, account_id: str, merged_id: str, compared: Compared | None = None
+) -> Data[AccountMerge]:
     merges.lock(tx, *merges.check_twins(tx, principal, account_id, merged_id))
     # Read again, as they are under their locks.
     account, merged = merges.check_twins(tx, principal, account_id, merged_id)
     store.lock(tx, account.organization_id)
-    found = _compare(tx, account, merged)
+    holds = compared is not None and compared.marks == _marks(tx, account, merged)
+    found = compared.found if compared is not None and holds else _compare(tx, account, merged)
     if found.problems:
         raise Conflict(found.problems[0])
     elsewhere = merged_accounts.merge(tx, found)

@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from kontobahn.access.audit import SYSTEM
+from kontobahn.access.principal import Principal
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.merges import store as merges
+from kontobahn.banking.provider import Snapshot
+from kontobahn.banking.reports import apply
 from kontobahn.cli.entry import command_line
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
+from kontobahn.reconciliation import account_merges
 from tests.bank_builder import IBAN, SECOND_IBAN, account_facts, facts, order
 from tests.file_bank import import_file
 from tests.harness import Organization, Service
@@ -278,14 +283,19 @@ def _as_if_by_another(tx: Tx, twins: Twins) -> None:
     tx.run("UPDATE banking_accounts SET iban = ?", SECOND_IBAN)
 
 
+def test_what_changes_between_comparing_and_merging_is_compared_anew(service: Service, owner: Organization) -> None:
+    twins = Twins(service, owner, RENT)
+    principal = Principal(owner.id, "owner", (owner.id,))
+    compared = service.db.read_now(account_merges.compare_twins, principal, twins.filed, twins.fetched)
+    assert len(compared.found.same) == 1
+    twins.bank.report(twins.connection, RENT, GAS, LATER, accounts=[account_facts()])
+    made = service.db.write_now(account_merges.make, principal, SYSTEM, twins.filed, twins.fetched, compared).data
+    assert (made.counts.same, made.counts.moved) == (2, 1)
+    assert twins.amounts(twins.filed) == [-20.0, -3.0, 500.0]
+
+
 @on_postgres
 def test_a_report_waits_for_a_merge(service: Service, owner: Organization) -> None:
-    from kontobahn.access.audit import SYSTEM
-    from kontobahn.access.principal import Principal
-    from kontobahn.banking.provider import Snapshot
-    from kontobahn.banking.reports import apply
-    from kontobahn.reconciliation import account_merges
-
     twins = Twins(service, owner, RENT)
     principal = Principal(owner.id, "owner", (owner.id,))
     snapshot = Snapshot(twins.bank.connection_facts(twins.connection.provider_ref), [account_facts()], [RENT, LATER])

@@ -180,6 +180,18 @@ def _last_transaction(tx: Tx, account: AccountRow, merged: AccountRow) -> int:
     return max((last for (last,) in found if last is not None), default=0)
 
 
+def last_changes(tx: Tx, *both: AccountRow) -> list[int | None]:
+    """The number of the last change of a transaction of each account, and of the last that was removed."""
+    found: list[int | None] = []
+    for account in both:
+        row = tx.one("SELECT MAX(last_change) FROM banking_transactions WHERE account_id = ?", account.id)
+        found.append(row[0] if row else None)
+    removed = tx.one(
+        "SELECT MAX(change_number) FROM banking_removed_transactions WHERE organization_id = ?", both[0].organization_id
+    )
+    return [*found, removed[0] if removed else None]
+
+
 def count(tx: Tx, found: Comparison) -> Report:
     merged = found.merged
     return Report(
