@@ -57,9 +57,10 @@ def booked(service: Service, owner: Organization) -> dict[str, str]:
     return {"id": desk.call("POST", "batches", json={"account_id": desk.account}).json()["data"]["id"]}
 
 
-def _twins(service: Service, owner: Organization) -> dict[str, str]:
-    twins = Twins(service, owner, RENT)
-    return {"account_id": twins.fetched, "merged_account_id": twins.filed}
+def twins(service: Service, owner: Organization) -> dict[str, str]:
+    """Two accounts that are one at the bank."""
+    both = Twins(service, owner, RENT)
+    return {"account_id": both.fetched, "merged_account_id": both.filed}
 
 
 def _merge(service: Service, owner: Organization) -> dict[str, str]:
@@ -71,7 +72,7 @@ RECONCILIATION_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"DELETE {_BASE}/knowledge/{{id}}", "id"): Recipe(_learned, used_up=True),
     (f"GET {_BASE}/accounts", "organization_id"): Recipe(of_organization),
     (f"GET {_MERGES}", "organization_id"): Recipe(of_organization),
-    **{(f"GET {_MERGES}/preview", name): Recipe(_twins, unknown="777") for name in ("account_id", "merged_account_id")},
+    **{(f"GET {_MERGES}/preview", name): Recipe(twins, unknown="777") for name in ("account_id", "merged_account_id")},
     (f"POST {_MERGES}/{{id}}/undo", "id"): Recipe(_merge, used_up=True),
     (f"GET {_BASE}/batches", "account_id"): Recipe(_account, unknown="777"),
     (f"GET {_BASE}/batches", "organization_id"): Recipe(of_organization),

@@ -168,6 +168,7 @@ IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/auth/password/reset": _to_reset,
     "POST /v2/banking/payments": _to_pay,
     "POST /v2/banking/order-files": _to_order,
+    "POST /v2/banking/account-merges": reconciliation_recipes.twins,
     "PUT /v2/mobility/seller": _selling,
     "POST /v2/payables/payment-runs": _to_run,
     "POST /v2/payables": _to_type,

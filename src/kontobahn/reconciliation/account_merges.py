@@ -179,7 +179,8 @@ def compare_twins(tx: Tx, principal: Principal, account_id: str, merged_id: str)
 
 def _marks(tx: Tx, account: AccountRow, merged: AccountRow) -> tuple[object, ...]:
     """Equal for as long as nothing has changed of the accounts, of their bookings, and of what was decided about these."""
-    return account, merged, merges.last_changes(tx, account, merged), merged_accounts.standing(tx, account, merged)
+    decided = (merged_accounts.standing(tx, account, merged), merged_accounts.problems(tx, account, merged))
+    return account, merged, merges.last_changes(tx, account, merged), decided
 
 
 def make(
