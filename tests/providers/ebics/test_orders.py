@@ -72,6 +72,8 @@ def test_a_file_waits_at_the_bank_until_people_sign_it(office: Office) -> None:
     assert order.file.message_id == file["message_id"]
     assert "The bank has the file" in page
     assert order.id in page
+    assert "sent to the bank" in office.browser.get("/dashboard/payments/order-files").text
+    assert "Download the file" not in page
     # It is at the bank: nothing here may lead to a second one.
     for method, path in (
         ("GET", f"/v2/banking/order-files/{file['id']}/file"),

@@ -109,7 +109,7 @@ def _show_file(file: OrderFileRow, rows: list[PaymentRow], token: str, warnings:
     values = {
         "file": file, "amount": german_amount(file.amount_minor), "bank_name": rows[0].provider_name,
         "debtor_iban": in_groups(rows[0].debtor_iban), "is_void": file.discarded_at is not None or order_files.is_void(rows),
-        "is_open": all(row.status in AWAITING_PAYER for row in rows),
+        "is_open": file.submitted_at is None and all(row.status in AWAITING_PAYER for row in rows),
         "warnings": {warning.code for warning in warnings},
         "payments": [(row, german_amount(row.amount_minor), in_groups(row.creditor_iban)) for row in rows],
         "file_path": f"{links.PATH}/{token}/file",

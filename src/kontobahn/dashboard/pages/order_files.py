@@ -33,6 +33,7 @@ from kontobahn.errors import Conflict
 PATH = f"{ROOT}/payments/order-files"
 STATES = {
     "open": (N_("to be uploaded"), "warn"),
+    "sent": (N_("sent to the bank"), "warn"),
     "void": (N_("must no longer be uploaded"), "bad"),
     "discarded": (N_("discarded"), "plain"),
 }
@@ -69,7 +70,7 @@ class Content(NamedTuple):
 
 class Line(NamedTuple):
     file: OrderFileRow
-    status: OrderFileStatus
+    status: str
 
 
 class Listed(NamedTuple):
@@ -100,8 +101,13 @@ async def order_file_list(visit: Visit) -> Response:
 
 def _listed(tx: Tx, organization_id: str, providers: Collection[str], before: int | None) -> Listed:
     files = order_files.latest(tx, organization_id, before, PAGE_SIZE + 1)
-    lines = [Line(file, order_files.status_of(file, order_files.payments_of(tx, file))) for file in files]
+    lines = [Line(file, _state(file, order_files.status_of(file, order_files.payments_of(tx, file)))) for file in files]
     return Listed(lines, _sources(tx, organization_id, providers))
+
+
+def _state(file: OrderFileRow, status: OrderFileStatus) -> str:
+    """Returns the state that pages show: an open file may be at the bank already."""
+    return "sent" if status == "open" and file.submitted_at is not None else status
 
 
 def _sources(tx: Tx, organization_id: str, providers: Collection[str]) -> list[AccountRow]:
@@ -158,7 +164,7 @@ async def order_file(visit: Visit, id: str) -> Response:
         can_send=can_send,
         sent=None if sent is None else (sent, *SUBMISSIONS[sent.state]),
         warnings=[refusal(warning.message) for warning in content.warnings],
-        state=STATES[status],
+        state=STATES[_state(content.file, status)],
         bank_words=bank_words,
     )
 
