@@ -41,7 +41,9 @@ class Twins:
         )
         if sheet is not None:
             import_file(service, owner, camt(sheet))
-        service.db.write_now(lambda tx: tx.run("UPDATE banking_accounts SET iban = ?", IBAN))
+        service.db.write_now(
+            lambda tx: tx.run("UPDATE banking_accounts SET iban = ? WHERE organization_id = ?", IBAN, owner.id)
+        )
         self.fetched, *rest = (row["id"] for row in self.listed())
         self.filed = rest[0] if rest else ""
 
