@@ -56,6 +56,7 @@ NOWHERE = {
     "mobility/invoices/pdf.py": "printed on the invoice",
     "mobility/invoices/rules.py": "printed on the invoice",
     "mobility/invoices/typesetter.py": "logged",
+    "payables/folder.py": "written beside the file",
     "mobility/invoices/verify.py": "said on the command line",
     "webhooks/signatures.py": "about our own keys",
 }
