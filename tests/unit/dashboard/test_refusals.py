@@ -64,8 +64,6 @@ NOWHERE = {
 SHOWN = ("api/bodies.py", "api/idempotency.py", "api/tasks.py", "api/uploads.py", "api/call.py", "api/declare.py")
 # Sentences that no page shows, and why.
 NEVER = {
-    "{} {} has the same name and another VAT id.": "a remark has both languages itself",
-    "{} {} heißt ebenso und hat eine andere USt-IdNr.": "a remark has both languages itself",
     "This call is not open to keys with a list of scopes.": "a person has no list of scopes",
     "This call needs the scope {}; this key has {}.": "a person has no list of scopes",
     "This call needs the scope {} as well.": "a person has no list of scopes",
