@@ -38,7 +38,10 @@ UNLINKED = {
     "/dashboard/ledger/sign-in",
     "/dashboard/ledger/connections/{id}/disconnect",
     "/dashboard/ledger/connections/{id}/requests",
+    # The demo has made no payment run; see tests/dashboard/test_payment_runs.py.
+    "/dashboard/payables/payment-runs/{id}",
     # Forms lead there.
+    "/dashboard/payables/payment-runs/new",
     "/dashboard/open-items/pay",
     "/dashboard/open-items/{konto}/reminder.pdf",
     "/dashboard/payments/return",
