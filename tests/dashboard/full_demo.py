@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kontobahn.clock import SystemClock, berlin_date
+from tests.assistants.assistant import to_prepare
 from tests.bank_builder import order
 from tests.journeys.process import ServerProcess
 from tests.received_invoices import as_xml
@@ -31,7 +32,18 @@ def fill(demo: ServerProcess) -> None:
     received = demo.http.post("/v2/payables/files", headers=headers, content=as_xml(), timeout=PATIENCE_SECONDS)
     assert received.status_code == 201, received.text
     _keep_an_account_by_files(demo)
+    _let_an_assistant_prepare(demo)
     reconcile(demo)
+
+
+def _let_an_assistant_prepare(demo: ServerProcess) -> None:
+    user = {"email": demo.facts["user"]["email"], "password": demo.facts["user"]["password"]}
+    token = demo.http.post("/v2/auth/sessions", json=user).raise_for_status().json()["data"]["token"]
+    as_person = {"authorization": f"Bearer {token}"}
+    demo.http.put("/v2/assistants/settings", headers=as_person, json={"enabled": True}).raise_for_status()
+    account_id = demo.get("/v2/banking/accounts").json()["data"][0]["id"]
+    body = to_prepare(account_id)
+    demo.http.post("/v2/assistants/payments", headers={"x-api-key": demo.key}, json=body).raise_for_status()
 
 
 def reconcile(demo: ServerProcess) -> None:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import post
-from kontobahn.api.wire import CONTROL, Body, Uuid, form
+from kontobahn.api.wire import Body, Uuid, form
 from kontobahn.banking.payments.wire import Amount
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
@@ -30,6 +30,7 @@ from kontobahn.formats.invoices.model import (
     Totals,
 )
 from kontobahn.formats.pain import sepa
+from kontobahn.ledger.wire import words_on_one_line
 from kontobahn.money import to_minor
 from kontobahn.payables import intake, store
 from kontobahn.payables.intake import Arrival, Paper, Understood
@@ -40,9 +41,7 @@ from kontobahn.sentences import said
 
 BY_HAND = "by_hand"
 _FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2099, 12, 31)
-Line = Annotated[
-    str, form("one line of text, not only blanks", rf"^[^{CONTROL}]*[^ {CONTROL}][^{CONTROL}]*$", max_length=200)
-]
+Line = Annotated[str, words_on_one_line(200)]
 Rate = Annotated[Decimal, Meta(description="In percent, with Skonto days.", examples=[2])]
 
 
