@@ -239,6 +239,18 @@ def test_a_key_sees_only_what_its_scopes_are_about(service: Service, owner: Orga
         assert len(service.get(f"{BASE}/prepared", key).json()["data"]) == (status == 200)
 
 
+@pytest.mark.either_engine
+def test_a_cash_entry_that_cannot_be_booked_is_refused_by_the_names_of_this_call(service: Service) -> None:
+    owner = service.organization()
+    books = Books(service, owner)
+    let_in(service, owner)
+    for change, field in (({"amount": 0}, "amount"), ({"amount": 10**12}, "amount")):
+        refused = service.post(f"{BASE}/cash-entries", owner.key, json=cash_entry(books.connection_id, **change))
+        assert (refused.status_code, refused.json()["field"]) == (400, field), refused.text
+        assert f"`{field}`" in refused.json()["error"]
+    assert service.get(f"{BASE}/prepared", owner.key).json()["data"] == []
+
+
 @on_postgres
 def test_of_two_who_decide_at_once_one_does(service: Service, owner: Organization) -> None:
     item = one(service, owner)

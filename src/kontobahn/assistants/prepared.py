@@ -31,7 +31,7 @@ from kontobahn.banking.provider import Template
 from kontobahn.banking.wire import NumericId
 from kontobahn.clock import DAY, HOUR, berlin_date, optional_datetime, start_of_day, to_datetime
 from kontobahn.db import Table, Tx
-from kontobahn.errors import Conflict, Forbidden
+from kontobahn.errors import BadRequest, Conflict, Forbidden
 from kontobahn.formats.pain import sepa
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
@@ -59,6 +59,15 @@ READERS: tuple[Scope, ...] = ("banking:read", "banking:write", "payments", "ledg
 WRITERS: tuple[Scope, ...] = ("banking:write", "ledger:write")
 Kind = Literal["payment", "cash_entry"]
 State = Literal["waiting", "approved", "refused", "withdrawn", "expired"]
+# The fields of a cash entry, by their paths in the body of the call that an approval makes.
+_FIELDS = {
+    "betrag": "amount",
+    "belegzeilen[0].betrag": "amount",
+    "belegzeilen[0].belegtext": "text",
+    "belegzeilen[0].gegenkonto": "gegenkonto",
+    "belegzeilen[0].belegNummer": "beleg",
+    "belegzeilen[0].steuersatz.prozent": "steuer_prozent",
+}
 _SCOPES: dict[Kind, tuple[Scope, ...]] = {
     "payment": ("banking:read", "banking:write", "payments"),
     "cash_entry": ("ledger:read", "ledger:write"),
@@ -205,7 +214,10 @@ async def prepare_payment(call: Call, body: NewPreparedPayment) -> Data[Prepared
 )
 async def prepare_cash_entry(call: Call, body: NewPreparedCashEntry) -> Data[Prepared]:
     """Prepare an entry of a cash book for a person to approve. Nothing is booked before that."""
-    await call.off_loop(kassenbuch.check, as_cash_entry(body))
+    try:
+        await call.off_loop(kassenbuch.check, as_cash_entry(body))
+    except BadRequest as error:
+        raise _named_as_here(error) from None
     connection = await call.read_inline(find_connection, call.principal, body.connection_id)
     access_to_books = await open_books(call.context, call.principal, body.connection_id, body.client_id)
     async with access_to_books.to("kassenbuch"):
@@ -215,6 +227,13 @@ async def prepare_cash_entry(call: Call, body: NewPreparedCashEntry) -> Data[Pre
         return _prepare(tx, call, connection.organization_id, "cash_entry", encode(body))
 
     return await call.commit(unit)
+
+
+def _named_as_here(error: BadRequest) -> BadRequest:
+    """Returns the refusal of an entry with the names that the fields have here."""
+    field = str(error.extra.get("field", ""))
+    name = _FIELDS.get(field, field)
+    return BadRequest(str(error).replace(f"`{field}`", f"`{name}`"), field=name)
 
 
 def as_payment(body: NewPreparedPayment) -> NewPayment:
