@@ -214,6 +214,7 @@ EXCUSED: dict[str, str] = {
             "payables/run_store.py:organizations_with_open_payments",
             "assistants/prepared.py:_prepare",
             "assistants/prepared.py:waiting",
+            "reconciliation/batch_store.py:to_fetch",
         ),
         "few at any time, those that wait: a table or an index holds these alone",
     ),

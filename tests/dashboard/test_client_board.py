@@ -49,8 +49,8 @@ def test_figures_are_those_of_each_client_and_lead_there(service: Service) -> No
     came = sum(row["amount"] for row in waiting if row["amount"] > 0)
     # The VAT of March, in which nothing is booked.
     unmatched = f"{len(waiting)} in €{came:.2f}, out €20.00"
-    assert cells(page, busy.id)[:6] == ["Bäckerei Busch", unmatched, "0", "0", "0", "€0.00"]
-    assert cells(page, urgent.id)[:6] == ["Zimmerei Zorn", "0", "1", "0", "0", "–"]
+    assert cells(page, busy.id)[:7] == ["Bäckerei Busch", unmatched, "0", "0", "0", "0", "€0.00"]
+    assert cells(page, urgent.id)[:7] == ["Zimmerei Zorn", "0", "1", "0", "0", "0", "–"]
     assert "Fremde" not in page
     assert order(browser.get(f"{BOARD}?sort=name").text) == [busy.id, urgent.id]
     assert order(browser.get(f"{BOARD}?q=zorn").text) == [urgent.id]
@@ -101,3 +101,32 @@ def test_a_client_has_always_the_same_colour() -> None:
     ids = [new_id() for _ in range(200)]
     assert {tint(one) for one in ids} == set(range(1, TINTS + 1))
     assert [tint(one) for one in ids] == [tint(one) for one in ids]
+
+
+def test_a_file_counts_as_to_be_fetched_until_somebody_has_fetched_it(service: Service) -> None:
+    owner = service.organization("Bäckerei Busch", credits_granted=1_000)
+    desk = Clerk(
+        service, paid(119_00, "RE-2026-00123"), paid(238_00, "RE-2026-00124"), owner=owner, booked_by="kontobahn"
+    )
+    desk.store_run()
+    service.give_access(service.user(service.agency(owner), EMAIL), owner, "bookkeeping")
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+
+    def to_fetch() -> str:
+        return cells(browser.get(BOARD).text, owner.id)[4]
+
+    assert to_fetch() == "0"
+    batches = []
+    for amount in (119, 238):
+        assert desk.confirm(amount).status_code == 201
+        batches.append(desk.call("POST", "batches", json={"account_id": desk.account}).json()["data"]["id"])
+    assert to_fetch() == "2"
+    for _ in range(2):
+        assert desk.call("GET", f"batches/{batches[0]}/extf").status_code == 200
+        assert to_fetch() == "1"
+    browser.post("/dashboard/look", {"organization": owner.id, "next": "/dashboard/handovers"})
+    assert browser.get("/dashboard/handovers").text.count("file not fetched yet") == 1
+    assert browser.get(f"/dashboard/handovers/{batches[1]}/file").status_code == 200
+    assert "file not fetched yet" not in browser.get("/dashboard/handovers").text
+    assert to_fetch() == "0"

@@ -223,10 +223,27 @@ def _transfer(settings: AccountSettings, row: MatchRow, lines: list[Line], *, is
 
 def insert(tx: Tx, row: BatchRow, transfers: Iterable[Transfer]) -> None:
     BATCHES.insert(tx, row)
+    if row.content is not None:
+        tx.run(
+            "INSERT INTO recon_batches_to_fetch (organization_id, batch_id) VALUES (?, ?)", row.organization_id, row.id
+        )
     tx.many(
         "INSERT INTO recon_batch_matches (organization_id, match_id, is_undo, batch_id) VALUES (?, ?, ?, ?)",
         [(row.organization_id, transfer.match_id, int(transfer.is_undone), row.id) for transfer in transfers],
     )
+
+
+def to_fetch(tx: Tx, organization_id: str) -> frozenset[str]:
+    """Returns the batches whose DATEV file nobody has fetched yet; no more than MAX_COUNTED, the latest."""
+    rows = tx.all(
+        "SELECT batch_id FROM recon_batches_to_fetch WHERE organization_id = ? ORDER BY batch_id DESC LIMIT ?",
+        organization_id, store.MAX_COUNTED,
+    )  # fmt: skip
+    return frozenset(batch_id for (batch_id,) in rows)
+
+
+def note_fetched(tx: Tx, organization_id: str, batch_id: str) -> None:
+    tx.run("DELETE FROM recon_batches_to_fetch WHERE organization_id = ? AND batch_id = ?", organization_id, batch_id)
 
 
 def find(tx: Tx, principal: Principal, batch_id: str) -> BatchRow:

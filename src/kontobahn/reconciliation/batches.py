@@ -141,7 +141,10 @@ async def get_batch(call: Call, id: Uuid) -> Data[BatchWithLines]:
 )
 async def get_batch_file(call: Call, id: Uuid) -> Download:
     """Fetch the DATEV file of a batch, the same every time. 409 for a list: the office books, and would book it twice."""
-    return download(await call.read(batch_store.find, call.principal, id))
+    row = await call.read(batch_store.find, call.principal, id)
+    file = download(row)
+    await call.context.db.write(batch_store.note_fetched, row.organization_id, row.id)
+    return file
 
 
 def download(row: BatchRow) -> Download:

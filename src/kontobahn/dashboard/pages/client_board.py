@@ -20,6 +20,7 @@ from kontobahn.dashboard.todo import Todo
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_
 from kontobahn.db import Tx
+from kontobahn.reconciliation import batch_store
 
 T = TypeVar("T")
 PATH = f"{ROOT}/board"
@@ -49,6 +50,8 @@ class Facts(NamedTuple):
     client: Client
     todo: list[Todo]
     active_at: int | None
+    # DATEV files of hand-overs that nobody has fetched yet.
+    to_fetch: int
 
 
 class BoardRow(NamedTuple):
@@ -62,6 +65,7 @@ class BoardRow(NamedTuple):
     came: int
     went: int
     vat: int | None
+    to_fetch: int
 
     @property
     def consents(self) -> int:
@@ -124,7 +128,7 @@ def _facts(tx: Tx, client: Client, user_id: str | None) -> Facts:
     logged = audit.latest(tx, client.id, 1)
     moments = [entry.at for entry in logged] + [row.updated_at for row in accounts.of_organization(tx, client.id)]
     waiting = [item for item in todo.find(tx, client.id) if todo.is_for(item, user_id, client.role)]
-    return Facts(client, waiting, max(moments, default=None))
+    return Facts(client, waiting, max(moments, default=None), len(batch_store.to_fetch(tx, client.id)))
 
 
 async def _row(visit: Visit, client: Client, month: Span) -> BoardRow:
@@ -133,7 +137,8 @@ async def _row(visit: Visit, client: Client, month: Span) -> BoardRow:
     for item in facts.todo:
         waiting[item.kind] = waiting.get(item.kind, 0) + item.number
     came, went = sum(item.came for item in facts.todo), sum(item.went for item in facts.todo)
-    return BoardRow(client, facts.active_at, waiting, came, went, await _vat(visit, client, month))
+    vat = await _vat(visit, client, month)
+    return BoardRow(client, facts.active_at, waiting, came, went, vat, facts.to_fetch)
 
 
 async def _vat(visit: Visit, client: Client, month: Span) -> int | None:

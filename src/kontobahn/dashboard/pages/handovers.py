@@ -68,6 +68,8 @@ class Listed(NamedTuple):
     settings: list[AccountSettings]
     # Matches that wait to be handed over, by account.
     waiting: dict[int, int]
+    # The batches whose DATEV file nobody has fetched yet.
+    to_fetch: frozenset[str]
 
 
 @page("/handovers", help="hand-over")
@@ -81,6 +83,7 @@ async def handover_list(visit: Visit) -> Response:
         names={str(number): name for number, name in names.items()},
         sources=[(one.account_id, names[one.account_id]) for one in listed.settings if one.account_id in names],
         waiting=[(names[number], count) for number, count in listed.waiting.items() if number in names],
+        to_fetch=listed.to_fetch,
         who_books=WHO_BOOKS,
         once_field=once.FIELD,
         once_key=visit.form.text(once.FIELD) or once.new_key(),
@@ -98,6 +101,7 @@ def _listed(tx: Tx, organization_id: str, before: str, today: date) -> Listed:
         accounts.of_organization(tx, organization_id),
         settings,
         {account_id: count for account_id, count in counts.items() if count},
+        batch_store.to_fetch(tx, organization_id),
     )
 
 

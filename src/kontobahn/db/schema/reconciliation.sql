@@ -199,6 +199,14 @@ CREATE TABLE recon_batches (
 );
 CREATE INDEX recon_batches_by_account ON recon_batches (organization_id, account_id, id);
 
+-- DATEV files of batches that nobody has fetched yet.
+CREATE TABLE recon_batches_to_fetch (
+  organization_id TEXT NOT NULL,
+  batch_id TEXT NOT NULL,
+  PRIMARY KEY (organization_id, batch_id),
+  FOREIGN KEY (organization_id, batch_id) REFERENCES recon_batches (organization_id, id)
+);
+
 -- A match is handed over once, and its undoing once.
 CREATE TABLE recon_batch_matches (
   organization_id TEXT NOT NULL,
