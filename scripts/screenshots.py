@@ -31,6 +31,7 @@ PICTURES = (
     ("open-items", "/dashboard/open-items", 1280, 860, "dark"),
     ("trial-balance", "/dashboard/trial-balance", 1280, 860, "light"),
     ("cash-book", "/dashboard/cash-book", 390, 860, "light"),
+    ("payables", "/dashboard/payables", 1280, 860, "light"),
 )
 PICTURE_FOLDER = Path("docs/pictures")
 

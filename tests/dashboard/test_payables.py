@@ -46,6 +46,19 @@ def test_an_invoice_is_added_looked_at_and_released(inbox: Inbox, browser: Brows
     assert "Nothing found" in browser.get(f"{PATH}?status=paid").text
 
 
+def test_the_overview_says_which_invoices_wait_until_somebody_has_decided(inbox: Inbox, browser: Browser) -> None:
+    assert "received invoice" not in browser.get("/dashboard").text
+    released = inbox.received()
+    inbox.received(as_xml(paid_to(OTHER_IBAN), number="R-8"))
+    shown = browser.get("/dashboard").text
+    assert "One received invoice waits to be released." in shown
+    assert "One received invoice is stopped." in shown
+    assert inbox.decide(released, "release").status_code == 200
+    shown = browser.get("/dashboard").text
+    assert "waits to be released" not in shown
+    assert "One received invoice is stopped." in shown
+
+
 @pytest.mark.either_engine
 def test_what_cannot_be_read_is_said_on_the_page(inbox: Inbox, browser: Browser) -> None:
     page = _upload(browser, b"<html>Mahnung</html>")

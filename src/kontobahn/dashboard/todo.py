@@ -14,6 +14,8 @@ from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
 from kontobahn.ledger.routes import rewe
+from kontobahn.payables import store as payables
+from kontobahn.payables.rules import Status
 from kontobahn.reconciliation import batch_store
 from kontobahn.reconciliation import store as matching
 from kontobahn.webhooks import entries, receiver
@@ -24,13 +26,20 @@ DAYS = 14
 MAX_FILES = 50
 Kind = Literal[
     "bank_reconnect", "bank_off", "consent_ends", "ledger_reconnect", "receiver_stopped", "unmatched", "failed_events",
-    "refused_file", "handover", "release", "prepared",
+    "refused_file", "handover", "release", "prepared", "stopped_invoices", "invoices",
 ]  # fmt: skip
 # The most urgent first.
 _ORDER: tuple[Kind, ...] = (
-    "release", "prepared", "bank_reconnect", "bank_off", "ledger_reconnect", "consent_ends", "refused_file", "unmatched", "handover",
-    "failed_events", "receiver_stopped",
+    "release", "prepared", "bank_reconnect", "bank_off", "ledger_reconnect", "consent_ends", "refused_file",
+    "stopped_invoices", "invoices", "unmatched", "handover", "failed_events", "receiver_stopped",
 )  # fmt: skip
+
+
+# Received invoices that wait: those that are stopped, and those that somebody has to look at.
+_INVOICES: dict[Kind, tuple[Status, ...]] = {
+    "stopped_invoices": ("needs_person",),
+    "invoices": ("to_release", "new"),
+}
 
 
 class Todo(NamedTuple):
@@ -78,6 +87,11 @@ def find(tx: Tx, organization_id: str) -> list[Todo]:
              maker=row.maker_user_id)
         for row in releases.waiting(tx, organization_id)
     ]  # fmt: skip
+    counts = payables.waiting(tx, organization_id)
+    for kind, statuses in _INVOICES.items():
+        number = sum(counts.get(status, 0) for status in statuses)
+        if number:
+            found.append(Todo(kind, "", f"{ROOT}/payables?status={statuses[0]}", number))
     waiting_for_approval = len(prepared.waiting(tx, organization_id))
     if waiting_for_approval:
         found.append(Todo("prepared", "", f"{ROOT}/assistants", waiting_for_approval))
@@ -124,6 +138,14 @@ def said(item: Todo) -> Said:
             item.number,
         )
         return Said(text, "", _("Look at it"), True)
+    if item.kind == "stopped_invoices":
+        text = ngettext("One received invoice is stopped.", "%(num)s received invoices are stopped.", item.number)
+        return Said(text, "", _("See why"), True)
+    if item.kind == "invoices":
+        text = ngettext(
+            "One received invoice waits to be released.", "%(num)s received invoices wait to be released.", item.number
+        )
+        return Said(text, "", _("Look at it"), False)
     if item.kind == "bank_reconnect":
         return Said(_("%(name)s needs you to sign in again.", name=name), "", _("Renew"), True)
     if item.kind == "bank_off":
