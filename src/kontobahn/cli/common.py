@@ -31,6 +31,13 @@ R = TypeVar("R", bound=str)
 DataOption = Annotated[
     str | None, typer.Option("--data", metavar="DIR", help="Data directory (default: KONTOBAHN_DATA, or ./data).")
 ]
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--url", envvar="KONTOBAHN_URL", help="The service (default: the demo in the data directory)."),
+]
+KeyOption = Annotated[
+    str | None, typer.Option("--key", envvar="KONTOBAHN_API_KEY", help="An API key (default: the demo's).")
+]
 OrganizationOption = Annotated[
     str | None,
     typer.Option("--organization", "-o", metavar="ID", help="Which organisation; not needed if there is only one."),

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import typer
 
-from kontobahn.cli.common import DataOption, service_and_key
+from kontobahn.cli.common import DataOption, KeyOption, UrlOption, service_and_key
 from kontobahn.cli.output import JsonOption
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
@@ -61,13 +61,8 @@ class Source(NamedTuple):
 
 def listen(
     forward_to: Annotated[str, typer.Option("--forward-to", metavar="URL", help="Your receiver.")],
-    url: Annotated[
-        str | None,
-        typer.Option("--url", envvar="KONTOBAHN_URL", help="The service (default: the demo in the data directory)."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", envvar="KONTOBAHN_API_KEY", help="An API key (default: the demo's).")
-    ] = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
     secret: Annotated[
         str | None, typer.Option("--secret", help="Sign with this secret (default: a new one, which is printed).")
     ] = None,

@@ -8,20 +8,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from kontobahn.cli.common import DataOption, service_and_key
+from kontobahn.cli.common import DataOption, KeyOption, UrlOption, service_and_key
 from kontobahn.errors import SetupError
 from kontobahn.mcp.channel import Caller, CallFailed, HttpChannel
 from kontobahn.outbound import OutboundClient, Refused, Rule
 
 
 def mcp(
-    url: Annotated[
-        str | None,
-        typer.Option("--url", envvar="KONTOBAHN_URL", help="The service (default: the demo in the data directory)."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", envvar="KONTOBAHN_API_KEY", help="An API key (default: the demo's).")
-    ] = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
     tools: Annotated[
         Literal["read", "bookkeeping", "payments"], typer.Option("--tools", help="At most these; the key decides too.")
     ] = "payments",

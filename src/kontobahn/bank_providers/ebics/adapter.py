@@ -19,6 +19,7 @@ from kontobahn.bank_providers.ebics import letter, orders, rules, statements, st
 from kontobahn.bank_providers.ebics.client import EbicsClient, Line
 from kontobahn.bank_providers.ebics.store import NAME, DownloadRow
 from kontobahn.bank_providers.ebics.wire import Access, KeptKey, kept_pair, kept_public
+from kontobahn.bank_providers.file_payments import FilePayments
 from kontobahn.bank_providers.http import Network
 from kontobahn.banking.interaction import Given, Interaction, Step
 from kontobahn.banking.payments import status_reports
@@ -31,9 +32,6 @@ from kontobahn.banking.provider import (
     Delivery,
     ListedBank,
     OrderFile,
-    PaymentOrder,
-    PaymentReport,
-    PaymentStart,
     PersonHere,
     ProviderDown,
     ProviderRefused,
@@ -79,14 +77,12 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_flow = msgspec.msgpack.Decoder(Flow).decode
 
 
-class EbicsProvider:
+class EbicsProvider(FilePayments):
     name = NAME
-    debit_settles = True
-    orders_are_files = True
 
     def __init__(self, db: Database, vault: Vault, clock: Clock, network: Network, files: BankProvider) -> None:
         self._db, self._vault, self._clock, self._network = db, vault, clock, network
-        self._files = files
+        super().__init__(files)
         self._pool = Pool(NAME, threads=THREADS, waiting=WAITING)
         self._client = EbicsClient(db, vault, clock, network, self._pool)
 
@@ -346,33 +342,13 @@ class EbicsProvider:
         row = await self._db.read(store.find_order, organization_id, message_id)
         return None if row is None else orders.as_submission(row)
 
-    # --- Payments: order files
-
-    async def create_payment(self, order: PaymentOrder) -> PaymentStart:
-        return await self._files.create_payment(order)
-
-    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
-        return await self._files.create_payment(order)
-
-    async def payment_status(self, provider_ref: str) -> PaymentReport:
-        return await self._files.payment_status(provider_ref)
-
-    async def cancel_payment(self, provider_ref: str) -> PaymentReport:
-        return await self._files.cancel_payment(provider_ref)
-
-    def order_file(
-        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
-    ) -> OrderFile:
-        return self._files.order_file(message_id, created_at, orders, issued_at)
+    # --- Pages and deliveries of the bank: there are none
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
         raise ProviderRefused("ActionNotSupported", "EBICS has no pages of the bank")
 
     def read_webhook(self, delivery: Delivery) -> str:
         raise BadSignature("banks send nothing by EBICS")
-
-    def reports(self, kind: str, body: bytes) -> list[Report]:
-        return []
 
 
 def _apply(tx: Tx, organization_id: str, report: StatusReport) -> None:

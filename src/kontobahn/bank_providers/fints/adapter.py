@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kontobahn import log
+from kontobahn.bank_providers.file_payments import FilePayments
 from kontobahn.bank_providers.fints import rules, store
 from kontobahn.bank_providers.fints.rules import failure, snapshot_of
 from kontobahn.bank_providers.fints.wire import Challenge, Documents, FintsBank, Login, Method, Work, since_when
@@ -29,10 +30,6 @@ from kontobahn.banking.provider import (
     ConnectStart,
     Delivery,
     ListedBank,
-    OrderFile,
-    PaymentOrder,
-    PaymentReport,
-    PaymentStart,
     PersonHere,
     PersonNeeded,
     ProviderDown,
@@ -88,10 +85,8 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_flow = msgspec.msgpack.Decoder(Flow).decode
 
 
-class FintsProvider:
+class FintsProvider(FilePayments):
     name = NAME
-    debit_settles = True
-    orders_are_files = True
 
     def __init__(
         self, db: Database, vault: Vault, clock: Clock, network: Network, product_id: str, banks: dict[str, FintsBank],
@@ -100,7 +95,7 @@ class FintsProvider:
         self._db, self._vault, self._clock, self._network = db, vault, clock, network
         self._product_id = product_id
         self._banks = banks
-        self._orders = orders
+        super().__init__(orders)
         self._pool = Pool("fints", threads=THREADS, waiting=WAITING)
 
     async def close(self) -> None:
@@ -353,33 +348,13 @@ class FintsProvider:
             raise broken(said("The bank answers with HTTP status {status}.", status=reply.status))
         return reply.content
 
-    # --- Payments: order files
-
-    async def create_payment(self, order: PaymentOrder) -> PaymentStart:
-        return await self._orders.create_payment(order)
-
-    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
-        return await self._orders.create_payment(order)
-
-    async def payment_status(self, provider_ref: str) -> PaymentReport:
-        return await self._orders.payment_status(provider_ref)
-
-    async def cancel_payment(self, provider_ref: str) -> PaymentReport:
-        return await self._orders.cancel_payment(provider_ref)
-
-    def order_file(
-        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
-    ) -> OrderFile:
-        return self._orders.order_file(message_id, created_at, orders, issued_at)
+    # --- Pages and deliveries of the bank: there are none
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
         raise ProviderRefused("ActionNotSupported", "FinTS has no pages of the bank")
 
     def read_webhook(self, delivery: Delivery) -> str:
         raise BadSignature("banks send nothing by FinTS")
-
-    def reports(self, kind: str, body: bytes) -> list[Report]:
-        return []
 
 
 def _library(name: str) -> tuple[Callable[..., Any], type[Exception], Any]:
