@@ -1,4 +1,4 @@
-"""Shared by adapters that reach a provider over HTTP: the way out, what is certain when it fails, keys, and secrets kept out of texts."""
+"""Shared by adapters that reach a provider over HTTP: the way out, what is certain when it fails, and keys."""
 
 from __future__ import annotations
 
