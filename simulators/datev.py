@@ -17,16 +17,23 @@ from typing import Any, NoReturn
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from simulators.datev_books import Ledger, Row, Year
+from simulators.datev_files import Files
+from simulators.datev_jobs import LedgerJobs, read_upload
+from simulators.datev_refusals import Refuse, fault
 from simulators.datev_sign_in import OAuthRefusal, Session, SignIn
 from simulators.enable_banking_server import How, server_for
 
 EXPORT, DOCUMENTS, BATCHES = "Datenservice Export Rechnungswesen", "Belegbilderservice", "Buchungsdatenservice"
+CASH = "Rechnungsdatenservice 1.0"
+ALL_SERVICES = (EXPORT, DOCUMENTS, BATCHES, CASH)
 SCOPES = {
     "clients": "datev:accounting:clients",
     "exchange": "datev:accounting:exchange",
     "documents": "accounting:documents",
+    "dxso": "accounting:dxso-jobs",
+    "extf": "datev:accounting:extf-files-import",
 }
-NEEDED = {"exchange": EXPORT, "documents": DOCUMENTS}
+NEEDED = {"exchange": EXPORT, "documents": DOCUMENTS, "dxso": CASH, "extf": BATCHES}
 HELP = "http://www.datev.de/hilfe/"
 PAGE_ROWS = 50_000
 KEPT_SECONDS = 12 * 3600
@@ -34,12 +41,6 @@ DO_NOT_RETRY = (
     "Unexpected server error occurred. Further retries may not yield different results and should be avoided."
 )
 _GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-class Refuse(Exception):
-    def __init__(self, status: int, body: Row, **headers: str) -> None:
-        super().__init__(status)
-        self.status, self.body, self.headers = status, body, headers
 
 
 @dataclass
@@ -78,6 +79,8 @@ class Datev:
 
     def __post_init__(self) -> None:
         self.sign_in = SignIn(self.now)
+        self.ledger_jobs = LedgerJobs(self.now, self.sign_in.faults)
+        self.files = Files(self.now, self.sign_in.faults)
         self._lock = threading.RLock()
         self.address = ""
 
@@ -116,10 +119,16 @@ class Datev:
         if session is None:
             raise Refuse(401, {"title": "Unauthorized", "status": 401, "request_id": str(uuid.uuid4())})
         query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        return self._service(session, method, path, query, body)
+        return self._service(session, method, path, query, body, headers)
 
     def _service(
-        self, session: Session, method: str, path: list[str], query: dict[str, str], body: bytes
+        self,
+        session: Session,
+        method: str,
+        path: list[str],
+        query: dict[str, str],
+        body: bytes,
+        headers: dict[str, str],
     ) -> tuple[int, Any, dict[str, str]]:
         service = path[0]
         if SCOPES.get(service) not in session.scopes:
@@ -135,7 +144,11 @@ class Datev:
             self._refuse(403, f"{HELP}1008829", "Forbidden", "The service is not booked, or the right is missing")
         if service == "exchange":
             return self._exchange(company, method, path[4:], query)
-        return self._documents(company, method, path[4:], body)
+        if service == "dxso":
+            return self.ledger_jobs.answer(company.id, method, path[4:], body, headers)
+        if service == "extf":
+            return self.files.answer(company.id, method, path[4:], body, headers)
+        return self._documents(company, method, path[4:], body, headers.get("content-type", ""))
 
     def _refuse(self, status: int, kind: str, title: str, detail: str) -> NoReturn:
         request_id = str(uuid.uuid4())
@@ -222,7 +235,7 @@ class Datev:
     # --- Documents
 
     def _documents(
-        self, company: Company, method: str, path: list[str], body: bytes
+        self, company: Company, method: str, path: list[str], body: bytes, content_type: str
     ) -> tuple[int, Any, dict[str, str]]:
         match (method, *path):
             case ("GET", "document-types"):
@@ -230,20 +243,19 @@ class Datev:
                 names = ("name", "category", "debit_credit_identifier")
                 return 200, _Whole([dict(zip(names, one, strict=True)) for one in types]), {}
             case ("PUT", "documents", guid):
-                self._take_document(company, guid, body)
-                return 201, {"id": guid}, {}
+                self._take_document(company, guid, *read_upload(content_type, body))
+                return 201, {"files": [], "document_type": ""}, {}
         raise Refuse(404, {"request_id": str(uuid.uuid4())})
 
-    def _take_document(self, company: Company, guid: str, body: bytes) -> None:
+    def _take_document(self, company: Company, guid: str, name: str, content: bytes) -> None:
         if not _GUID.fullmatch(guid):
-            raise _fault(400, "#DCO01234", "The GUID is of the wrong kind")
+            raise fault(400, "#DCO01234", "restapi.WrongUuidFormatFault")
         if guid in self.documents:
-            raise _fault(409, "#DCO01012", "restapi.DocumentAlreadyExistsFault")
-        # The boundary differs from one request to the next.
-        content = b"".join(line for line in body.splitlines() if not line.startswith(b"--"))
-        if any(one["content"] == content and one["client"] == company.id for one in self.documents.values()):
-            raise _fault(400, "#DCO01253", "restapi.DuplicateDocumentFault")
-        self.documents[guid] = {"client": company.id, "content": content}
+            raise fault(409, "#DCO01012", "restapi.DocumentAlreadyExistsFault")
+        taken = {"client": company.id, "name": name, "content": content}
+        if taken in self.documents.values():
+            raise fault(400, "#DCO01253", "restapi.DuplicateDocumentFault")
+        self.documents[guid] = taken
 
     # --- The server
 
@@ -259,10 +271,10 @@ class Datev:
         self._server.shutdown()
         self._server.server_close()
 
-    def broken(self, path: str) -> How | None:
-        """What goes wrong with the answer to this path, once."""
+    def broken(self, asked: str) -> How | None:
+        """What goes wrong with the answer to this method and path, once."""
         for place, (part, how) in enumerate(self.breaks):
-            if part in path:
+            if part in asked:
                 self.breaks.pop(place)
                 return how
         return None
@@ -291,7 +303,7 @@ class Datev:
                 return error.status, ids | error.headers, json.dumps(error.body).encode()
             except OAuthRefusal as error:
                 return error.status, ids, json.dumps({"error": error.error}).encode()
-        if isinstance(found, list) and not isinstance(found, _Whole):
+        if isinstance(found, list) and not isinstance(found, _Whole) and "Content-Type" not in more:
             content = b"".join(json.dumps(row).encode() + b"\n" for row in found)
             return status, {**ids, **more, "Content-Type": "application/x-ndjson"}, content
         return status, ids | more, json.dumps(found).encode()
@@ -308,11 +320,3 @@ def _client(company: Company) -> Row:
         "id": company.id, "name": company.name, "consultant_number": int(consultant), "client_number": int(client),
         "services": services,
     }  # fmt: skip
-
-
-def _fault(status: int, code: str, description: str) -> Refuse:
-    body = {
-        "error": code, "error_description": description, "error_uri": f"https://developer.datev.de/errors/{code[1:]}",
-        "request_id": str(uuid.uuid4()),
-    }  # fmt: skip
-    return Refuse(status, body)

@@ -389,10 +389,10 @@ class EnableBanking:
         self._server.shutdown()
         self._server.server_close()
 
-    def broken(self, path: str) -> How | None:
+    def broken(self, asked: str) -> How | None:
         """What goes wrong with the answer to this path, once."""
         for place, (part, how) in enumerate(self.breaks):
-            if part in path:
+            if part in asked:
                 self.breaks.pop(place)
                 return how
         return None

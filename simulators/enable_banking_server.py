@@ -14,7 +14,8 @@ How = Literal["500", "502", "408", "429", "bank-429", "unheard", "lost", "half",
 class Answering(Protocol):
     go_on: threading.Event
 
-    def broken(self, path: str) -> How | None: ...
+    def broken(self, asked: str) -> How | None:
+        """`asked` is the method and the path."""
 
     def respond(
         self, method: str, target: str, headers: dict[str, str], body: bytes, how: How | None
@@ -28,7 +29,7 @@ def server_for(bank: Answering) -> ThreadingHTTPServer:
 
         def _any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            how = bank.broken(self.path)
+            how = bank.broken(f"{self.command} {self.path}")
             if how == "unheard":
                 self.close_connection = True
                 self.connection.close()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kontobahn.clock import Clock
-from kontobahn.datev import clients, postings, requests, sessions, sign_in
+from kontobahn.datev import clients, ledger_jobs, postings, requests, sessions, sign_in
 from kontobahn.datev.books import DatevBooks
 from kontobahn.datev.clients import EXPORT, Clients
 from kontobahn.datev.endpoints import Endpoints
+from kontobahn.datev.ledger_jobs import LedgerJobs
 from kontobahn.datev.postings import Postings
 from kontobahn.datev.requests import Network, Requests
 from kontobahn.datev.services import Services
@@ -42,6 +43,7 @@ class DatevProvider:
         self._sign_ins = SignIns(db, vault, clock, self._sessions, endpoints, ours)
         self._clients = Clients(db, self._services)
         self._postings = Postings(db, clock, self._services, self._pool)
+        self._ledger_jobs = LedgerJobs(db, clock, self._services)
 
     # --- Books
 
@@ -61,8 +63,9 @@ class DatevProvider:
     async def open(self, connection: ConnectionRef, client_id: str | None) -> ClientBooks:
         client = await self._db.read(clients.find, connection, client_id)
         return DatevBooks(
-            self._db, self._clock, self._services, self._clients, self._postings, self._pool, connection, client
-        )
+            self._db, self._clock, self._services, self._clients, self._postings, self._ledger_jobs, self._pool,
+            connection, client,
+        )  # fmt: skip
 
     # --- The sign-in
 
@@ -91,6 +94,7 @@ class DatevProvider:
     async def disconnect(self, connection: ConnectionRef) -> None:
         await self._sessions.revoke(connection)
         await self._db.write(postings.forget_all, connection)
+        await self._db.write(ledger_jobs.forget_names, connection)
 
     async def sent_requests(self, connection: ConnectionRef, before: str | None, limit: int) -> list[SentRequest]:
         return await self._db.read(requests.listing, connection, before, limit)

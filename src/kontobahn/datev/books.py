@@ -8,12 +8,14 @@ from datetime import UTC, date, datetime
 from typing import BinaryIO, NamedTuple, cast
 
 import msgspec
+from msgspec import Struct
 
 from kontobahn import money
 from kontobahn.api.tasks import Work
 from kontobahn.clock import Clock, berlin_date
 from kontobahn.datev import postings
 from kontobahn.datev.clients import EXPORT, Clients, FiscalYear, KeptClient
+from kontobahn.datev.ledger_jobs import CASH, Kind, LedgerJobs
 from kontobahn.datev.master_data import (
     AccountTurnover,
     SumsAndBalances,
@@ -44,6 +46,10 @@ from kontobahn.sentences import said
 from kontobahn.threads import Pool
 
 RECHNUNGSDATEN, BELEGBILDER, BUCHUNGSDATEN = "Rechnungsdatenservice 1.0", "Belegbilderservice", "Buchungsdatenservice"
+_FOLDERS: dict[kassenbuch.Ordnertyp, Kind] = {
+    "EINGANGSRECHNUNG": "accountsPayableLedgerImport",
+    "AUSGANGSRECHNUNG": "accountsReceivableLedgerImport",
+}
 _NEEDED: dict[Area, str] = {"personenkonten": BUCHUNGSDATEN, "kassenbuch": RECHNUNGSDATEN, "belege": BELEGBILDER}
 
 
@@ -52,6 +58,11 @@ def not_offered(what: str) -> ProviderError:
     return ProviderError(
         405, f"Over a DATEV connection {what}. Use the books of Kontobahn, or a file.", type="not_supported"
     )
+
+
+class DocumentType(Struct):
+    name: str
+    category: str = ""
 
 
 class Numbered(NamedTuple):
@@ -68,12 +79,13 @@ class DatevBooks:
         services: Services,
         clients: Clients,
         kept: Postings,
+        jobs: LedgerJobs,
         pool: Pool,
         connection: ConnectionRef,
         client: KeptClient,
     ) -> None:
         self._db, self._clock, self._services, self._clients = db, clock, services, clients
-        self._postings, self._pool = kept, pool
+        self._postings, self._jobs, self._pool = kept, jobs, pool
         self._connection, self._client = connection, client
         self.client_id = client.client_id
 
@@ -265,14 +277,38 @@ class DatevBooks:
         needed = self.needed_subscription(area)
         if needed not in self._client.service_names:
             raise ProviderError(403, f"{needed} is not booked", type="subscription", area=area)
-        if area in ("personenkonten", "kassenbuch", "belege"):
-            raise not_offered("this area cannot be used yet")
+        if area == "kassenbuch":
+            await self.kassenbuecher()
+        if area == "belege":
+            await self.belegtypen()
+        if area == "personenkonten":
+            path = f"clients/{part(self.client_id)}/extf-files/jobs?top=1"
+            await self._services.ask(self._connection, "GET", "extf", path)
         if area == "stammdaten" and not await self._years():
             raise ProviderError(404, "the client has no fiscal year yet", type="year")
         if area == "zahlungsbedingungen" and jahr is not None:
             await self.zahlungsbedingungen(jahr)
         if area == "konten" and jahr is not None:
             await accounts(self._services, self._connection, self.client_id, jahr.isoformat())
+
+    # --- Unternehmen online
+
+    async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]:
+        names = await self._jobs.names(self._connection, self.client_id, CASH)
+        return [kassenbuch.Kassenbuch(bezeichnung=name) for name in names]
+
+    async def rechnungsordner(self, ordnertyp: kassenbuch.Ordnertyp | None) -> list[kassenbuch.Rechnungsordner]:
+        found = []
+        for typ, kind in _FOLDERS.items():
+            if ordnertyp in (None, typ):
+                names = await self._jobs.names(self._connection, self.client_id, kind)
+                found += [kassenbuch.Rechnungsordner(bezeichnung=name, ordnertyp=typ) for name in names]
+        return found
+
+    async def belegtypen(self) -> list[kassenbuch.Belegtyp]:
+        path = f"clients/{part(self.client_id)}/document-types"
+        listed = await self._services.get(self._connection, "documents", path, list[DocumentType])
+        return [kassenbuch.Belegtyp(bezeichnung=one.name, kategorie=one.category) for one in listed]
 
     # --- Not offered
 
@@ -281,15 +317,6 @@ class DatevBooks:
 
     async def steuerbuchungen(self, selection: TaxSelection) -> list[TaxedBooking]:
         raise not_offered("the VAT figures are not calculated")
-
-    async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]:
-        raise not_offered("cash books cannot be used yet")
-
-    async def rechnungsordner(self, ordnertyp: kassenbuch.Ordnertyp | None) -> list[kassenbuch.Rechnungsordner]:
-        raise not_offered("invoice folders cannot be read yet")
-
-    async def belegtypen(self) -> list[kassenbuch.Belegtyp]:
-        raise not_offered("document types cannot be read yet")
 
     async def create_kassenbucheintrag(
         self, entry: kassenbuch.CashEntry, author: Author

@@ -18,18 +18,29 @@ MAX_WORDS = 500
 MAX_REST_SECONDS = 3600
 # Nothing was sent, so nothing was done.
 UNSENT = frozenset({"dns", "connect", "tls"})
+# The same file, name and kind again, even under another GUID.
+EXISTS_ALREADY = "#DCO01253"
 # Codes of the older services, in words.
 _CODES = {
     "#DCO01001": "the request is not understood",
     "#DCO01002": "the client is not set up for this service",
+    "#DCO01003": "the job is not known",
+    "#DCO01004": "the upload is not understood",
     "#DCO01005": "the sign-in lacks the scope for this service",
     "#DCO01007": "the job is final already",
+    "#DCO01009": "the basic data of the client's books are inconsistent: the adviser can mend them",
+    "#DCO01010": "there is no such document type",
     "#DCO01012": "it is there already",
     "#DCO01013": "this kind of sign-in is not enough",
+    "#DCO01015": "files of this type are not taken",
+    "#DCO01016": "the file is larger than 20 MB",
     "#DCO01019": "the client has no document store",
     "#DCO01020": "the service is switched off at the moment",
+    "#DCO01216": "the file is larger than 20 MB",
+    "#DCO01219": "the file is not of the type that its name says",
     "#DCO01234": "the GUID is of the wrong kind",
-    "#DCO01253": "the same file is there already",
+    "#DCO01243": "a virus was found in the file",
+    EXISTS_ALREADY: "the same file is there already",
     "#DCO01301": "the client uses the new Belege online, for which this service does not work",
 }
 

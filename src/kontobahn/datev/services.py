@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -24,6 +25,13 @@ MAX_LIST_BYTES = 96 * 1024 * 1024
 T = TypeVar("T")
 
 
+class Content(NamedTuple):
+    """A body, with the headers that say what it is."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+
 class Services:
     def __init__(self, db: Database, clock: Clock, requests: Requests, sessions: Sessions, ours: Application) -> None:
         self._db, self._clock = db, clock
@@ -40,14 +48,15 @@ class Services:
         *,
         tells_state: bool = False,
         max_bytes: int = MAX_BYTES,
+        content: Content | None = None,
     ) -> Reply:
         """Returns an answer of the 2xx kind. Raises ProviderError for any other, and if there is none."""
         self._check_rest(connection)
         access = await self._sessions.access(connection)
-        reply = await self._send(connection, method, service, path, access, tells_state, max_bytes)
+        reply = await self._send(connection, method, service, path, access, tells_state, max_bytes, content)
         if reply.status == 401:
             access = await self._sessions.access(connection, refused=access.generation)
-            reply = await self._send(connection, method, service, path, access, tells_state, max_bytes)
+            reply = await self._send(connection, method, service, path, access, tells_state, max_bytes, content)
         if reply.status == 401:
             # Neither the token nor its successor: only a person can help, and every further call would renew it for nothing.
             await self._db.write(connections.set_status, connection, "error")
@@ -75,15 +84,17 @@ class Services:
         access: Access,
         tells_state: bool,
         max_bytes: int,
+        content: Content | None,
     ) -> Reply:
         headers = {
             "Authorization": f"Bearer {access.token}",
             "X-DATEV-Client-Id": self._ours.client_id,
             "Accept": "application/json, application/x-ndjson, application/problem+json",
+            **(content.headers if content else {}),
         }
         try:
             return await self._requests.send(
-                connection, method, self._ours.url(service, path), headers=headers,
+                connection, method, self._ours.url(service, path), headers=headers, body=content and content.body,
                 secrets=(access.token, self._ours.secret), tells_state=tells_state, max_bytes=max_bytes,
             )  # fmt: skip
         except (Refused, Unreached) as error:

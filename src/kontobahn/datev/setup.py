@@ -20,6 +20,8 @@ _PRODUCTION = {
     "clients": "https://accounting-clients.api.datev.de/platform/v2",
     "exchange": "https://accounting-data-exchange.api.datev.de/platform/v1",
     "documents": "https://accounting-documents.api.datev.de/platform/v2",
+    "dxso": "https://accounting-dxso-jobs.api.datev.de/platform/v2",
+    "extf": "https://accounting-extf-files.api.datev.de/platform/v3",
 }
 _SANDBOX = {
     "issuer": "https://login.datev.de/openidsandbox",
@@ -30,6 +32,8 @@ _SANDBOX = {
     "clients": "https://accounting-clients.api.datev.de/platform-sandbox/v2",
     "exchange": "https://accounting-data-exchange.api.datev.de/platform-sandbox/v1",
     "documents": "https://accounting-documents.api.datev.de/platform-sandbox/v2",
+    "dxso": "https://accounting-dxso-jobs.api.datev.de/platform-sandbox/v2",
+    "extf": "https://accounting-extf-files.api.datev.de/platform-sandbox/v3",
 }
 
 

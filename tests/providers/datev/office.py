@@ -15,7 +15,7 @@ from kontobahn.datev.adapter import DatevProvider
 from kontobahn.datev.setup import CALLBACK
 from kontobahn.ledger.connections import find_for_operator, of_organization
 from kontobahn.ledger.provider import ConnectionRef, Ledger
-from simulators.datev import Datev
+from simulators.datev import SCOPES, Datev
 from simulators.datev_books import Ledger as Books
 from tests.harness import START, Organization, Service
 
@@ -30,8 +30,9 @@ def settings_for(datev: Datev, **more: Any) -> dict[str, Any]:
         "datev_allow": urlsplit(datev.address).netloc, "datev_discovery": f"{datev.address}/openid/.well-known/openid-configuration",
         "datev_urls": {
             "clients": f"{datev.address}/clients/v2", "exchange": f"{datev.address}/exchange/v1",
-            "documents": f"{datev.address}/documents/v2",
+            "documents": f"{datev.address}/documents/v2", "dxso": f"{datev.address}/dxso/v2", "extf": f"{datev.address}/extf/v3",
         },
+        "datev_scopes": f"openid profile {' '.join(SCOPES.values())}",
         **more,
     }  # fmt: skip
 
@@ -70,8 +71,8 @@ class Office:
         self.come_back(self.datev.sign_in.sign_in(self.begin()))
         return self
 
-    def get(self, what: str, **query: str) -> httpx.Response:
-        return self.service.get(f"{READ}/{what}", self.owner.key, params={"connectionId": self.connection_id, **query})
+    def get(self, what: str, area: str = READ, **query: str) -> httpx.Response:
+        return self.service.get(f"{area}/{what}", self.owner.key, params={"connectionId": self.connection_id, **query})
 
     def read(self, what: str, **query: str) -> bytes:
         """The bytes of an answer that must succeed, without what it cost."""
