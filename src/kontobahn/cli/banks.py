@@ -143,7 +143,8 @@ def merge_accounts(
             problems = "".join(f"\n{sentence}" for sentence in shown.problems)
             say(msgspec.to_builtins(shown), f"{_sentence(shown.counts)} Do it with --yes.{problems}", as_json=as_json)
             return
-        made = here.db.write_now(account_merges.make, principal, COMMAND_LINE, account, merged).data
+        compared = here.db.read_now(account_merges.compare_twins, principal, account, merged)
+        made = here.db.write_now(account_merges.make, principal, COMMAND_LINE, account, merged, compared).data
     undo = f"Undo it with: kontobahn banks undo-merge {made.id}"
     say(msgspec.to_builtins(made), f"{_sentence(made.counts)} Done. {undo}", as_json=as_json)
 
@@ -157,7 +158,9 @@ def undo_merge(
 ) -> None:
     """Make two accounts again of those that were made one, for as long as nothing contradicts it."""
     with installation(data) as here:
-        made = here.db.write_now(account_merges.undo, _operator(here, organization), COMMAND_LINE, merge).data
+        principal = _operator(here, organization)
+        prepared = here.db.read_now(account_merges.prepare_undo, principal, merge)
+        made = here.db.write_now(account_merges.undo, principal, COMMAND_LINE, merge, prepared).data
     say(
         msgspec.to_builtins(made),
         f"The accounts {made.account_id} and {made.merged_account_id} are two again.",

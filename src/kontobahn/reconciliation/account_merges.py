@@ -139,7 +139,8 @@ async def undo_account_merge(call: Call, id: Uuid) -> Data[AccountMerge]:
     What has come since belongs to the account whose connection brought it, and both are fetched from the beginning. 409 if something
     contradicts it: a statement or a hand-over since, a connection that was removed, or more than 30 days.
     """
-    return await call.commit(undo, call.principal, call.actor, id)
+    prepared = await call.read(prepare_undo, call.principal, id)
+    return await call.commit(undo, call.principal, call.actor, id, prepared)
 
 
 # --- In a transaction
@@ -166,15 +167,15 @@ def _compare(tx: Tx, account: AccountRow, merged: AccountRow) -> Comparison:
 
 
 class Compared(NamedTuple):
-    """A comparison, and all that it depends on."""
+    """A comparison, what was made of it, and all that it depends on."""
 
-    found: Comparison
+    prepared: merges.Prepared
     marks: tuple[object, ...]
 
 
 def compare_twins(tx: Tx, principal: Principal, account_id: str, merged_id: str) -> Compared:
     account, merged = merges.check_twins(tx, principal, account_id, merged_id)
-    return Compared(_compare(tx, account, merged), _marks(tx, account, merged))
+    return Compared(merges.prepare(_compare(tx, account, merged)), _marks(tx, account, merged))
 
 
 def _marks(tx: Tx, account: AccountRow, merged: AccountRow) -> tuple[object, ...]:
@@ -191,11 +192,12 @@ def make(
     account, merged = merges.check_twins(tx, principal, account_id, merged_id)
     store.lock(tx, account.organization_id)
     holds = compared is not None and compared.marks == _marks(tx, account, merged)
-    found = compared.found if compared is not None and holds else _compare(tx, account, merged)
+    prepared = compared.prepared if compared is not None and holds else merges.prepare(_compare(tx, account, merged))
+    found = prepared.found
     if found.problems:
         raise Conflict(found.problems[0])
     elsewhere = merged_accounts.merge(tx, found)
-    row = merges.merge(tx, found, actor.name, elsewhere)
+    row = merges.merge(tx, prepared, actor.name, elsewhere)
     audit.record(
         tx, row.organization_id, actor, "bank_account.merge", str(row.account_id),
         merged=str(row.merged_id), same=row.counts.same, moved=row.counts.moved, left_out=row.counts.left_out,
@@ -203,7 +205,13 @@ def make(
     return Data(_merge(tx, row))
 
 
-def undo(tx: Tx, principal: Principal, actor: Actor, merge_id: str) -> Data[AccountMerge]:
+def prepare_undo(tx: Tx, principal: Principal, merge_id: str) -> merges.Parting | None:
+    return merges.prepare_undo(tx, merges.find(tx, principal, merge_id))
+
+
+def undo(
+    tx: Tx, principal: Principal, actor: Actor, merge_id: str, prepared: merges.Parting | None = None
+) -> Data[AccountMerge]:
     row = merges.find(tx, principal, merge_id)
     account = accounts.look_up(tx, row.organization_id, row.account_id)
     if account is not None:
@@ -213,7 +221,7 @@ def undo(tx: Tx, principal: Principal, actor: Actor, merge_id: str) -> Data[Acco
     problem = _undo_problem(tx, row)
     if problem is not None:
         raise Conflict(problem)
-    undone = merges.undo(tx, row, actor.name)
+    undone = merges.undo(tx, row, actor.name, prepared)
     merged_accounts.undo(tx, undone)
     audit.record(
         tx, row.organization_id, actor, "bank_account.merge_undo", str(row.account_id), merged=str(row.merged_id)

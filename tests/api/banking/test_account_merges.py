@@ -287,11 +287,23 @@ def test_what_changes_between_comparing_and_merging_is_compared_anew(service: Se
     twins = Twins(service, owner, RENT)
     principal = Principal(owner.id, "owner", (owner.id,))
     compared = service.db.read_now(account_merges.compare_twins, principal, twins.filed, twins.fetched)
-    assert len(compared.found.same) == 1
+    assert len(compared.prepared.found.same) == 1
     twins.bank.report(twins.connection, RENT, GAS, LATER, accounts=[account_facts()])
     made = service.db.write_now(account_merges.make, principal, SYSTEM, twins.filed, twins.fetched, compared).data
     assert (made.counts.same, made.counts.moved) == (2, 1)
     assert twins.amounts(twins.filed) == [-20.0, -3.0, 500.0]
+
+
+def test_what_changes_between_preparing_and_undoing_is_looked_at_anew(service: Service, owner: Organization) -> None:
+    # The fetched one becomes part of the other, so that what comes by its connection returns with it.
+    twins = Twins(service, owner, EARLIER, RENT)
+    made = twins.merge(twins.filed, twins.fetched)
+    principal = Principal(owner.id, "owner", (owner.id,))
+    prepared = service.db.read_now(account_merges.prepare_undo, principal, made["id"])
+    twins.bank.report(twins.connection, EARLIER, RENT, LATER, accounts=[account_facts()])
+    service.db.write_now(account_merges.undo, principal, SYSTEM, made["id"], prepared)
+    assert twins.amounts(twins.fetched) == [-3.0, 7.0, 500.0]
+    assert twins.amounts(twins.filed) == [-20.0, 500.0]
 
 
 @on_postgres

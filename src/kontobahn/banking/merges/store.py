@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
-import msgspec
 from msgspec import UNSET
 
 from kontobahn.access.principal import Principal, in_scope
@@ -208,8 +208,33 @@ def count(tx: Tx, found: Comparison) -> Report:
 # --- Made one
 
 
-def merge(tx: Tx, found: Comparison, actor: str, elsewhere: str) -> MergeRow:
+class Rewrite(NamedTuple):
+    """A row as it is, the account that it is written to, and what else of it changes."""
+
+    row: StoredRow
+    account_id: int
+    columns: Changed | None = None
+    # The parts of a batch, told with its sum; an empty list takes them back.
+    details: list[TransactionDetail] | None = None
+
+
+class Prepared(NamedTuple):
+    """A comparison, and all that can be made of it before the transaction, for which others wait."""
+
+    found: Comparison
+    # The rows that go, as they are kept.
+    laid_aside: list[str]
+    taken_over: list[tuple[Changed, Rewrite]]
+
+
+def prepare(found: Comparison) -> Prepared:
+    taken_over = [one for same in found.same for one in _take_over(found.account, same)]
+    return Prepared(found, [encode_kept(row).decode() for row in found.gone], taken_over)
+
+
+def merge(tx: Tx, prepared: Prepared, actor: str, elsewhere: str) -> MergeRow:
     """Makes one account of the two. They are locked, and nothing speaks against it."""
+    found, taken_over = prepared.found, prepared.taken_over
     account, merged = found.account, found.merged
     organization_id = account.organization_id
     report = count(tx, found)
@@ -221,7 +246,7 @@ def merge(tx: Tx, found: Comparison, actor: str, elsewhere: str) -> MergeRow:
         account=account,
         merged=merged,
         moved=[one.id for one in found.moved],
-        changed=[],
+        changed=[had for had, _ in taken_over],
         connections=_connections(tx, merged),
         other_connections=_connections(tx, account),
         payments=payments.ids_of_account(tx, organization_id, merged.id),
@@ -232,9 +257,9 @@ def merge(tx: Tx, found: Comparison, actor: str, elsewhere: str) -> MergeRow:
         last_transaction=_last_transaction(tx, account, merged),
         elsewhere=elsewhere,
     )  # fmt: skip
-    _lay_aside(tx, row, account.id, found.gone)
-    _move(tx, organization_id, found.moved, account.id)
-    kept = kept._replace(changed=[one for same in found.same for one in _take_over(tx, account, same)])
+    _lay_aside(tx, row, account.id, found.gone, prepared.laid_aside)
+    rewrites = {one.id: Rewrite(one, account.id) for one in found.moved}
+    _write(tx, organization_id, list((rewrites | {had.id: one for had, one in taken_over}).values()))
     _join_statements(tx, found, kept)
     payments.move_to_account(tx, organization_id, kept.payments, account.id)
     order_files.move_to_account(tx, organization_id, kept.order_files, account.id)
@@ -248,14 +273,14 @@ def merge(tx: Tx, found: Comparison, actor: str, elsewhere: str) -> MergeRow:
     return row
 
 
-def _lay_aside(tx: Tx, merge_row: MergeRow, account_id: int, rows: list[StoredRow]) -> None:
+def _lay_aside(tx: Tx, merge_row: MergeRow, account_id: int, rows: list[StoredRow], contents: list[str]) -> None:
     """Takes rows out; the change feed reports them as removed from the account that both are now."""
     if not rows:
         return
     organization_id = merge_row.organization_id
     tx.many(
         "INSERT INTO banking_merged_transactions (organization_id, merge_id, id, content) VALUES (?, ?, ?, ?)",
-        [(organization_id, merge_row.id, row.id, encode_kept(row).decode()) for row in rows],
+        [(organization_id, merge_row.id, row.id, content) for row, content in zip(rows, contents, strict=True)],
     )
     first = ids.take(tx, organization_id, "change", len(rows))
     tx.many(
@@ -271,64 +296,62 @@ def _lay_aside(tx: Tx, merge_row: MergeRow, account_id: int, rows: list[StoredRo
     )
 
 
-def _move(tx: Tx, organization_id: str, rows: Sequence[StoredRow], account_id: int) -> None:
-    """Writes the rows to another account, which the change feed reports as a change of theirs."""
-    if not rows:
+# A row that stays in its account keeps its place in most indexes.
+_COLUMNS = "last_change = ?, wire = ?, statement = ?, booked_on = ?, balance_minor = ?, payment_id = ?"
+_CHANGE = f"UPDATE banking_transactions SET {_COLUMNS} WHERE account_id = ? AND id = ?"
+_MOVE = f"UPDATE banking_transactions SET {_COLUMNS}, account_id = ? WHERE account_id = ? AND id = ?"
+
+
+def _write(tx: Tx, organization_id: str, rewrites: Sequence[Rewrite]) -> None:
+    """Writes the rows all at once, which the change feed reports as changes: everybody who writes waits for it."""
+    if not rewrites:
         return
-    first = ids.take(tx, organization_id, "change", len(rows))
+    first = ids.take(tx, organization_id, "change", len(rewrites))
     time = to_datetime(tx.now)
-    tx.many(
-        "UPDATE banking_transactions SET account_id = ?, last_change = ?, wire = ? WHERE account_id = ? AND id = ?",
-        [
-            (account_id, first + number, _wire(row.wire, account_id=str(account_id), updated_at=time), row.account_id, row.id)
-            for number, row in enumerate(rows)
-        ],
-    )  # fmt: skip
+    changed, moved = [], []
+    for number, one in enumerate(rewrites):
+        values, row = _after(one, first + number, time), one.row
+        if one.account_id == row.account_id:
+            changed.append((*values, row.account_id, row.id))
+        else:
+            moved.append((*values, one.account_id, row.account_id, row.id))
+    tx.many(_CHANGE, changed)
+    tx.many(_MOVE, moved)
 
 
-def _wire(wire: str, **values: Any) -> str:
-    return encode(msgspec.structs.replace(decode_transaction(wire), **values)).decode()
+def _after(one: Rewrite, change: int, time: datetime) -> tuple[int | str | None, ...]:
+    row, new = one.row, one.columns
+    told = decode_transaction(row.wire)
+    told.account_id, told.updated_at = str(one.account_id), time
+    if new is None:
+        columns = row.statement, row.booked_on, row.balance_minor, row.payment_id
+    else:
+        columns = new.statement, new.booked_on, new.balance_minor, new.payment_id
+        told.payment_id = None if new.payment_id is None else str(new.payment_id)
+    if one.details is not None:
+        told.extra.details = one.details or UNSET
+    return change, encode(told).decode(), *columns
 
 
-def _take_over(tx: Tx, account: AccountRow, same: Same) -> list[Changed]:
+def _take_over(account: AccountRow, same: Same) -> Iterator[tuple[Changed, Rewrite]]:
     """Gives the rows that stay what those that go have beside them: their statement, their payment, the parts of a batch."""
     given = statement_given(same)
     payment = next((row.payment_id for row in same.gone if row.payment_id is not None), None)
     details = details_of(map(facts_of, same.gone)) if len(same.gone) > 1 and len(same.kept) == 1 else None
-    changed = []
     for row in same.kept:
-        told = decode_transaction(row.wire)
         is_stated = given is not None and not row.statement
         is_paid = payment is not None and row.payment_id is None and len(same.kept) == 1
-        is_detailed = details is not None and told.extra.details is UNSET
+        is_detailed = details is not None and decode_transaction(row.wire).extra.details is UNSET
         if not (is_stated or is_paid or is_detailed):
             continue
-        had = Changed(row.id, row.statement, row.booked_on, row.balance_minor, row.payment_id, not is_detailed)
-        changed.append(had)
-        new = had
+        had = new = Changed(row.id, row.statement, row.booked_on, row.balance_minor, row.payment_id, not is_detailed)
         if is_stated:
             assert given is not None
             balance = given.balance_minor if len(same.kept) == 1 else None
             new = new._replace(statement=given.statement, booked_on=given.booked_on, balance_minor=balance)
         if is_paid:
             new = new._replace(payment_id=payment)
-        _rewrite(tx, account, new, details if is_detailed else None)
-    return changed
-
-
-def _rewrite(tx: Tx, account: AccountRow, new: Changed, details: list[TransactionDetail] | None) -> None:
-    """Writes these columns of a row, with the parts of a batch as its details (an empty list takes them back)."""
-    row = STORED.one(tx, "account_id = ? AND id = ?", account.id, new.id)
-    if row is None:
-        return
-    told = decode_transaction(row.wire)
-    extra = told.extra if details is None else msgspec.structs.replace(told.extra, details=details or UNSET)
-    payment = None if new.payment_id is None else str(new.payment_id)
-    wire = _wire(row.wire, payment_id=payment, extra=extra, updated_at=to_datetime(tx.now))
-    STORED.update(
-        tx, row, statement=new.statement, booked_on=new.booked_on, balance_minor=new.balance_minor,
-        payment_id=new.payment_id, last_change=ids.take(tx, account.organization_id, "change"), wire=wire,
-    )  # fmt: skip
+        yield had, Rewrite(row, account.id, new, details if is_detailed else None)
 
 
 def _join_statements(tx: Tx, found: Comparison, kept: Kept) -> None:
@@ -459,21 +482,45 @@ class Undone(NamedTuple):
     returned: list[int]
 
 
-def undo(tx: Tx, row: MergeRow, actor: str) -> Undone:
-    """Makes two accounts of one again. It is locked, and nothing stands against it."""
-    assert row.kept is not None
+class Parting(NamedTuple):
+    """All that undoing a merge writes to transactions, made before the transaction, for which others wait."""
+
+    kept: Kept
+    rewrites: list[Rewrite]
+    returned: list[int]
+    put_back: list[StoredRow]
+    # Equal for as long as nothing has changed of the account and its bookings.
+    marks: tuple[AccountRow | None, list[int | None]]
+
+
+def prepare_undo(tx: Tx, row: MergeRow) -> Parting | None:
+    """Returns None if the merge cannot be undone any more."""
+    if row.kept is None:
+        return None
     kept = decode_kept(row.kept, Kept)
+    rewrites, returned = _part_again(tx, row, kept)
+    return Parting(kept, rewrites, returned, _laid_aside(tx, row), _marks(tx, row))
+
+
+def _marks(tx: Tx, row: MergeRow) -> tuple[AccountRow | None, list[int | None]]:
+    account = accounts.look_up(tx, row.organization_id, row.account_id)
+    return account, [] if account is None else last_changes(tx, account)
+
+
+def undo(tx: Tx, row: MergeRow, actor: str, prepared: Parting | None = None) -> Undone:
+    """Makes two accounts of one again. It is locked, and nothing stands against it."""
+    holds = prepared is not None and prepared.marks == _marks(tx, row)
+    parting = prepared if holds else prepare_undo(tx, row)
+    assert parting is not None
+    kept = parting.kept
     organization_id = row.organization_id
     now = accounts.look_up(tx, organization_id, row.account_id)
     assert now is not None
     ACCOUNTS.insert(tx, kept.merged)
     _set_aliases(tx, organization_id, kept.aliases, row.merged_id)
     tx.run("DELETE FROM banking_account_aliases WHERE organization_id = ? AND id = ?", organization_id, row.merged_id)
-    for changed in kept.changed:
-        _rewrite(tx, now, changed, None if changed.had_details else [])
-    returning = _returning(tx, row, kept)
-    _move(tx, organization_id, returning, row.merged_id)
-    _put_back(tx, row)
+    _write(tx, organization_id, parting.rewrites)
+    _put_back(tx, row, parting.put_back)
     _write_statements(tx, (row.account_id, row.merged_id), kept.statements, kept.spans)
     own = set(kept.connections)
     payments.move_to_account(tx, organization_id, kept.payments, row.merged_id)
@@ -491,43 +538,52 @@ def undo(tx: Tx, row: MergeRow, actor: str) -> Undone:
     for connection_id in sorted(own | set(kept.other_connections)):
         connection = connections.get(tx, organization_id, connection_id)
         connections.change(tx, connection, fetched_at=None)
-    return Undone(
-        MERGES.update(tx, row, kept=None, undone_by=actor, undone_at=tx.now), kept, [one.id for one in returning]
-    )
+    return Undone(MERGES.update(tx, row, kept=None, undone_by=actor, undone_at=tx.now), kept, parting.returned)
 
 
-def _returning(tx: Tx, row: MergeRow, kept: Kept) -> list[StoredRow]:
-    """The rows that moved, and those that have come since by a connection of the account that was merged."""
+def _part_again(tx: Tx, row: MergeRow, kept: Kept) -> tuple[list[Rewrite], list[int]]:
+    """Takes back whatever rows took over, and lets those return that moved or have come by the other's connections since; their ids."""
     moved, own = set(kept.moved), set(kept.connections)
-    return [
-        one
-        for one in STORED.all(tx, "account_id = ? ORDER BY id", row.account_id)
-        if one.id in moved or (one.id > kept.last_transaction and one.source in own)
-    ]
+    changed = {one.id: one for one in kept.changed}
+    rewrites, returned = [], []
+    for one in STORED.all(tx, "account_id = ? ORDER BY id", row.account_id):
+        returns = one.id in moved or (one.id > kept.last_transaction and one.source in own)
+        had = changed.get(one.id)
+        if returns:
+            returned.append(one.id)
+        if returns or had is not None:
+            details: list[TransactionDetail] | None = [] if had is not None and not had.had_details else None
+            rewrites.append(Rewrite(one, row.merged_id if returns else row.account_id, had, details))
+    return rewrites, returned
 
 
-def _put_back(tx: Tx, row: MergeRow) -> None:
-    where = "organization_id = ? AND merge_id = ?"
+_OF_MERGE = "organization_id = ? AND merge_id = ?"
+
+
+def _laid_aside(tx: Tx, row: MergeRow) -> list[StoredRow]:
     found = tx.all(
-        f"SELECT content FROM banking_merged_transactions WHERE {where} ORDER BY id", row.organization_id, row.id
+        f"SELECT content FROM banking_merged_transactions WHERE {_OF_MERGE} ORDER BY id", row.organization_id, row.id
     )
-    if found:
-        first = ids.take(tx, row.organization_id, "change", len(found))
-        rows = [decode_kept(content, StoredRow) for (content,) in found]
+    return [decode_kept(content, StoredRow) for (content,) in found]
+
+
+def _put_back(tx: Tx, row: MergeRow, rows: list[StoredRow]) -> None:
+    if rows:
+        first = ids.take(tx, row.organization_id, "change", len(rows))
         STORED.insert_many(
             tx,
             [one._replace(first_change=first + number, last_change=first + number) for number, one in enumerate(rows)],
         )
-    tx.run(f"DELETE FROM banking_merged_transactions WHERE {where}", row.organization_id, row.id)
+    _forget(tx, row)
+
+
+def _forget(tx: Tx, row: MergeRow) -> None:
+    tx.run(f"DELETE FROM banking_merged_transactions WHERE {_OF_MERGE}", row.organization_id, row.id)
 
 
 def purge(tx: Tx) -> None:
     """Forgets what it would take to undo merges that cannot be undone any more."""
     condition = "kept IS NOT NULL AND made_at < ? ORDER BY made_at LIMIT ?"
     for row in MERGES.all(tx, condition, tx.now - UNDONE_WITHIN, _PURGED_AT_ONCE):
-        tx.run(
-            "DELETE FROM banking_merged_transactions WHERE organization_id = ? AND merge_id = ?",
-            row.organization_id,
-            row.id,
-        )
+        _forget(tx, row)
         MERGES.update(tx, row, kept=None)
