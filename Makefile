@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test checks suite mutate bench setup setup-tests release torture format rooms reference words screenshots lock clean test-bare test-n8n examples
+.PHONY: help run test checks suite mutate bench setup setup-tests release torture format rooms reference words screenshots lock clean test-bare test-n8n n8n-operations examples
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test-bare: ## Run both commands of the README in bare roots, for each of RELEASE
 
 test-n8n: setup ## Run the workflows of docs/n8n in a real n8n, installed from npm (large, apart from make test)
 	.venv/bin/python scripts/test_n8n.py
+
+n8n-operations: setup ## Write the table of operations of the n8n node from the code
+	@.venv/bin/python scripts/n8n_operations.py
 
 examples: setup ## Record what the demo answers to every call, for the documentation page
 	@.venv/bin/python scripts/record_answers.py

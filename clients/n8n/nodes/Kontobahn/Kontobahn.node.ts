@@ -1,0 +1,61 @@
+import type {
+	IExecuteFunctions,
+	INodeExecutionData,
+	INodeType,
+	INodeTypeDescription,
+	JsonObject,
+} from 'n8n-workflow';
+import { NodeApiError, NodeConnectionTypes, NodeOperationError } from 'n8n-workflow';
+
+import { perform } from './call';
+import { PROPERTIES } from './properties';
+import { LIST_SEARCH } from './search';
+import { operationOf } from './table';
+
+export class Kontobahn implements INodeType {
+	description: INodeTypeDescription = {
+		displayName: 'Kontobahn',
+		name: 'kontobahn',
+		icon: { light: 'file:../../icons/kontobahn.svg', dark: 'file:../../icons/kontobahn.dark.svg' },
+		group: ['transform'],
+		version: 1,
+		subtitle: '={{ $parameter["operation"] + ": " + $parameter["resource"] }}',
+		description:
+			'Ledger, bank accounts, payments, received invoices and mobility of a Kontobahn service',
+		defaults: { name: 'Kontobahn' },
+		usableAsTool: true,
+		inputs: [NodeConnectionTypes.Main],
+		outputs: [NodeConnectionTypes.Main],
+		credentials: [{ name: 'kontobahnApi', required: true }],
+		properties: PROPERTIES,
+	};
+
+	methods = { listSearch: LIST_SEARCH };
+
+	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+		const items = this.getInputData();
+		const done: INodeExecutionData[] = [];
+		for (let itemIndex = 0; itemIndex < items.length; itemIndex += 1) {
+			try {
+				const resource = this.getNodeParameter('resource', itemIndex) as string;
+				const operation = operationOf(resource, this.getNodeParameter('operation', itemIndex) as string);
+				if (!operation) {
+					throw new NodeOperationError(this.getNode(), 'There is no such operation', { itemIndex });
+				}
+				for (const row of await perform(this, operation, itemIndex)) done.push(row);
+			} catch (error) {
+				const known =
+					error instanceof NodeApiError || error instanceof NodeOperationError
+						? error
+						: new NodeApiError(this.getNode(), error as JsonObject, { itemIndex });
+				if (!this.continueOnFail()) throw known;
+				done.push({
+					json: { ...items[itemIndex].json, error: known.message, error_description: known.description ?? null },
+					error: known,
+					pairedItem: { item: itemIndex },
+				});
+			}
+		}
+		return [done];
+	}
+}
