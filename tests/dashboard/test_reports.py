@@ -292,6 +292,17 @@ def test_every_sheet_is_printed_as_a_document(browser: Browser) -> None:
 
 
 @pytest.mark.either_engine
+def test_a_german_sheet_has_whole_words(browser: Browser) -> None:
+    """The page's words have places to break; on paper these are neither question marks nor words that run into each other."""
+    answer = browser.get("/dashboard/reports/vat.pdf", **{"accept-language": "de"})
+    (page,) = PdfReader(io.BytesIO(answer.content)).pages
+    shown = page.extract_text()
+    assert "Umsatzsteuerwerte" in shown
+    assert "?" not in shown
+    assert "Buchungen Bemessungsgrundlage" in shown
+
+
+@pytest.mark.either_engine
 def test_a_print_has_all_rows_and_its_head_on_every_page(browser: Browser, books: Books) -> None:
     books.post("\n".join(f"2026-03-01 S 4210 1200 1,00 N-{number}" for number in range(1, 121)))
     pages = PdfReader(io.BytesIO(browser.get("/dashboard/reports/journal.pdf?period=3").content)).pages

@@ -164,8 +164,8 @@ _PRINTABLE = (
 
 
 def printable(text: str) -> str:
-    """Replaces characters that cannot be printed with question marks. The XML has them unchanged."""
-    composed = unicodedata.normalize("NFC", text)
+    """Replaces characters that cannot be printed with question marks, and leaves out soft hyphens. The XML has them unchanged."""
+    composed = unicodedata.normalize("NFC", text).replace("\N{SOFT HYPHEN}", "")
     return "".join(
         character if any(first <= ord(character) <= last for first, last in _PRINTABLE) else "?"
         for character in composed
