@@ -79,10 +79,14 @@ class Datev:
 
     def __post_init__(self) -> None:
         self.sign_in = SignIn(self.now)
-        self.ledger_jobs = LedgerJobs(self.now, self.sign_in.faults)
-        self.files = Files(self.now, self.sign_in.faults)
+        self.ledger_jobs = LedgerJobs(self._time, self.sign_in.faults)
+        self.files = Files(self._time, self.sign_in.faults)
         self._lock = threading.RLock()
         self.address = ""
+
+    def _time(self) -> float:
+        """The time by the clock that a test has given it since."""
+        return self.now()
 
     @property
     def faults(self) -> list[str]:
@@ -306,7 +310,7 @@ class Datev:
         if isinstance(found, list) and not isinstance(found, _Whole) and "Content-Type" not in more:
             content = b"".join(json.dumps(row).encode() + b"\n" for row in found)
             return status, {**ids, **more, "Content-Type": "application/x-ndjson"}, content
-        return status, ids | more, json.dumps(found).encode()
+        return status, ids | more, b"" if status == 204 else json.dumps(found).encode()
 
 
 class _Whole(list[Row]):

@@ -17,6 +17,9 @@ from kontobahn.access import keys
 from kontobahn.api.openapi import build_openapi
 from kontobahn.app import all_endpoints
 from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.ledger import transmissions
+from kontobahn.ledger.connections import find_for_operator
+from kontobahn.ledger.provider import Author, Outgoing
 from kontobahn.settings import load
 from tests.api.ledger.files import IMPORTS, INVOICE, file, imported
 from tests.assistants.recipes import ASSISTANT_RECIPES
@@ -73,6 +76,15 @@ def _image(service: Service, owner: Organization) -> dict[str, str]:
     receipt = {"content": "JVBERi0xLjcK", "dateiname": "Quittung.pdf"}
     made = books.send(KASSENBUCH, entry(line(1), belegbilder=[receipt]))
     return books.query(id=made.json()["belegbilder"][0]["id"])
+
+
+def _transmission(service: Service, owner: Organization) -> dict[str, str]:
+    books = Books(service, owner)
+    connection = service.db.read_now(find_for_operator, books.connection_id)
+    outgoing = Outgoing(connection, "29098-55003", "KASSENBUCH", "Hauptkasse", "{}")
+    made = service.db.write_now(transmissions.insert, outgoing, Author("req", "API"), owner.id)
+    # It waits for a day on which somebody has signed in; here nobody ever does.
+    return {"connectionId": books.connection_id, "id": made.id}
 
 
 def _import(service: Service, owner: Organization) -> dict[str, str]:
@@ -234,6 +246,9 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ),
     ("GET /v2/ledger-duo/kassenbuecher", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-duo/rechnungsordner", "connectionId"): Recipe(_books),
+    ("GET /v2/ledger-duo/uebermittlungen", "connectionId"): Recipe(_books),
+    ("GET /v2/ledger-duo/uebermittlungen/{id}", "connectionId"): Recipe(_transmission),
+    ("GET /v2/ledger-duo/uebermittlungen/{id}", "id"): Recipe(_transmission),
     ("GET /v2/ledger-rewe-read/buchungen", "connectionId"): Recipe(_year),
     ("GET /v2/ledger-rewe-read/faelligkeiten", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-rewe-read/konten", "connectionId"): Recipe(_year),

@@ -19,6 +19,7 @@ from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.books.adapter import books_jobs
 from kontobahn.datev import adapter as datev
 from kontobahn.jobs import Job
+from kontobahn.ledger import transmissions
 from kontobahn.mail import outbox as mail_outbox
 from kontobahn.mail.smtp import find_server
 from kontobahn.mobility.invoices import documents
@@ -80,6 +81,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("purge what has expired", 300, purge),
         Job("fail abandoned tasks", 30, fail_abandoned_tasks),
         *books_jobs(db),
+        Job("go on with transmissions", 5, lambda: transmissions.carry_on(context)),
         Job("apply bank deliveries", 2, lambda: webhooks.apply_waiting(context)),
         Job("ask after payments", 10, lambda: poll_due_payments(context)),
         Job("follow payments of received invoices", 5, lambda: follow_payments(context)),

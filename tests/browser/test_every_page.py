@@ -38,6 +38,7 @@ UNLINKED = {
     "/dashboard/ledger/sign-in",
     "/dashboard/ledger/connections/{id}/disconnect",
     "/dashboard/ledger/connections/{id}/requests",
+    "/dashboard/ledger/connections/{id}/transmissions",
     # The demo has no EBICS; see tests/providers/ebics/.
     "/dashboard/payments/order-files/{id}/submit",
     # The demo has made no payment run; see tests/dashboard/test_payment_runs.py.

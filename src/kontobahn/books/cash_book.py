@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from decimal import Decimal
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import msgspec
 from msgspec import Struct
@@ -16,19 +16,19 @@ from kontobahn.books.duplicates import WAY_OUT_OF_CALL, BookedRows, Lookalikes, 
 from kontobahn.books.receipts import file_image
 from kontobahn.books.satz import Satz, split_of_booking
 from kontobahn.books.store import SUCCESS, Client, FiscalYear, find_konto, lock_years, save_task, year_of_date
-from kontobahn.clock import berlin_date, from_datetime, to_datetime
+from kontobahn.clock import to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.ledger.kassenbuch import (
-    Belegzeile,
     CashEntry,
     CashLine,
     Kassenbuch,
     Kassenbucheintrag,
     KassenbuchErgebnis,
-    Kostenstelle,
-    SteuersatzAngabe,
+    day_of_entry,
+    line_answer,
+    unknown_cash_book,
 )
 from kontobahn.ledger.kontenrahmen import Kontenrahmen
 from kontobahn.ledger.kontierung import GROSS, PLAIN, KontierungError, split
@@ -140,7 +140,7 @@ def create_entry(tx: Tx, client: Client, entry: CashEntry, author: Author) -> Ka
         kassenname=entry.kassenname,
         betrag=money.to_wire(entry.betrag),
         transaktionsdatum=entry.transaktionsdatum,
-        belegzeilen=[_answer_line(line, entry, now) for line in entry.lines],
+        belegzeilen=[line_answer(line, entry, now) for line in entry.lines],
         belegbilder=images,
         ledgerAntwort=KassenbuchErgebnis(status=SUCCESS, meldungen=meldungen),
     )
@@ -184,22 +184,13 @@ def find_cash_book(tx: Tx, client: Client, name: str) -> CashBook:
     found = _CASH_BOOKS.one(tx, "mandant = ? AND bezeichnung = ?", client.mandant, name)
     if found is None:
         known = _CASH_BOOKS.all(tx, "mandant = ? ORDER BY bezeichnung", client.mandant)
-        names = ", ".join(f"“{cash_book.bezeichnung}”" for cash_book in known) or "none"
-        raise BadRequest(
-            said("The field `kassenname`: there is no cash book “{name}”. Known: {names}.", name=name, names=names),
-            field="kassenname",
-        )
+        raise unknown_cash_book(name, [cash_book.bezeichnung for cash_book in known])
     return found
 
 
 def _day(tx: Tx, client: Client, entry: CashEntry) -> tuple[str, FiscalYear]:
     """Returns the entry's day in Berlin and its fiscal year."""
-    try:
-        day = berlin_date(from_datetime(entry.transaktionsdatum))
-    except (ValueError, OverflowError):
-        raise BadRequest("The field `transaktionsdatum` is outside the calendar.", field="transaktionsdatum") from None
-    if day > berlin_date(tx.now):
-        raise BadRequest("The field `transaktionsdatum` is in the future.", field="transaktionsdatum")
+    day = day_of_entry(entry, tx.now)
     lock_years(tx, client)
     jahr = year_of_date(tx, client, day.isoformat())
     if jahr is None:
@@ -341,22 +332,6 @@ def _append(
 def chain(previous: str, record: bytes) -> str:
     """Returns the hash of an entry, which covers the one before it: a change anywhere shows in every later entry."""
     return hashlib.sha256(previous.encode() + b"\n" + record).hexdigest()
-
-
-def _answer_line(line: CashLine, entry: CashEntry, now: Any) -> Belegzeile:
-    steuersatz = None
-    if line.prozent is not None or line.bu_schluessel is not None:
-        steuersatz = SteuersatzAngabe(prozent=line.prozent, buSchluessel=line.bu_schluessel)
-    return Belegzeile(
-        gegenkonto=line.gegenkonto,
-        erstellungsdatum=now,
-        waehrung=entry.waehrung,
-        belegtext=line.belegtext,
-        belegnummer=line.beleg_nummer,
-        betrag=money.to_wire(line.betrag),
-        steuersatz=steuersatz,
-        kostenstellen=[Kostenstelle(name=name) for name in line.kostenstellen if name],
-    )
 
 
 # --- The tax of a line: a rate that was stated is booked, or the line is refused

@@ -27,6 +27,7 @@ from kontobahn.errors import SetupError
 from kontobahn.formats import document_package, extf
 from kontobahn.formats.document_package import Document, PackedFile, beleglink, linked_guid
 from kontobahn.formats.extf import Buchungssatz, Header
+from kontobahn.ledger import partner_rows
 from kontobahn.ledger.kontierung import full, key_beside_automatic
 from kontobahn.ledger.konto import functional, is_personenkonto
 from kontobahn.ledger.provider import DocumentSource
@@ -127,8 +128,8 @@ class Export:
         while page := self._db.read_now(partners.listing, self._client, after, PAGE):
             after = page[-1][0]
             for _, record, kept in page:
-                row = partners.as_row(record) if kept is None else kept
-                for item in partners.lost(record, row, self._client):
+                row = partner_rows.as_row(record) if kept is None else kept
+                for item in partner_rows.lost(record, row):
                     found = f"The format has no room for {item.text}."
                     self._notes.add(
                         Note(name, f"Personenkonto {row.konto}", item.field, found, "It is not in the file.")

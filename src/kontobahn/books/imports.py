@@ -29,6 +29,7 @@ from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError, RowWarning
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
+from kontobahn.ledger import partner_rows
 from kontobahn.ledger.kontierung import Hint, KontierungError
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
 from kontobahn.ledger.provider import ConnectionRef
@@ -606,7 +607,8 @@ def _person_row(client: Client, file: ExtfFile, person: extf.Personenkonto) -> P
         return konto, extf.display_name(person)
     # An array in the order of the fields, which must not change: it is stored, and read back by the export.
     row = encode(person).decode()
-    return partners.row_of(konto, partners.as_personenkonto(client, file.header.wj_beginn, person), row)
+    known = partner_rows.as_personenkonto(client.kontenrahmen, client.konto_laenge, file.header.wj_beginn, person)
+    return partners.row_of(konto, known, row)
 
 
 def _with_zeros(client: Client, konto: str) -> str:

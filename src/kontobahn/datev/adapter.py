@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kontobahn.clock import Clock
 from kontobahn.datev import clients, ledger_jobs, postings, requests, sessions, sign_in
 from kontobahn.datev.books import DatevBooks
+from kontobahn.datev.cash_entries import CashEntries
 from kontobahn.datev.clients import EXPORT, Clients
 from kontobahn.datev.endpoints import Endpoints
 from kontobahn.datev.ledger_jobs import LedgerJobs
@@ -17,7 +18,17 @@ from kontobahn.datev.sessions import Sessions
 from kontobahn.datev.setup import Application
 from kontobahn.datev.sign_in import SignIns
 from kontobahn.db import Database, Tx
-from kontobahn.ledger.provider import BookedClient, ClientBooks, ConnectionRef, LedgerClient, SentRequest, SignIn
+from kontobahn.ledger.provider import (
+    BookedClient,
+    ClientBooks,
+    ConnectionRef,
+    LedgerClient,
+    Notebook,
+    Progress,
+    SentRequest,
+    SignIn,
+    Transmission,
+)
 from kontobahn.threads import Pool
 from kontobahn.vault import Vault
 
@@ -44,6 +55,7 @@ class DatevProvider:
         self._clients = Clients(db, self._services)
         self._postings = Postings(db, clock, self._services, self._pool)
         self._ledger_jobs = LedgerJobs(db, clock, self._services)
+        self._cash_entries = CashEntries(clock, self._ledger_jobs)
 
     # --- Books
 
@@ -66,6 +78,11 @@ class DatevProvider:
             self._db, self._clock, self._services, self._clients, self._postings, self._ledger_jobs, self._pool,
             connection, client,
         )  # fmt: skip
+
+    # --- Transmissions
+
+    async def transmit(self, connection: ConnectionRef, sent: Transmission, notebook: Notebook) -> Progress:
+        return await self._cash_entries.transmit(connection, sent, notebook)
 
     # --- The sign-in
 

@@ -13,8 +13,9 @@ from msgspec import Struct
 from kontobahn import money
 from kontobahn.api.tasks import Work
 from kontobahn.clock import Clock, berlin_date
-from kontobahn.datev import postings
+from kontobahn.datev import cash_entries, postings
 from kontobahn.datev.clients import EXPORT, Clients, FiscalYear, KeptClient
+from kontobahn.datev.failures import HELP
 from kontobahn.datev.ledger_jobs import CASH, Kind, LedgerJobs
 from kontobahn.datev.master_data import (
     AccountTurnover,
@@ -29,7 +30,7 @@ from kontobahn.datev.postings import JobKey, Posting, Postings, accounts, year_i
 from kontobahn.datev.services import Services, part
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest, NotFound
-from kontobahn.ledger import buchungen, kassenbuch, wire
+from kontobahn.ledger import buchungen, kassenbuch, transmissions, wire
 from kontobahn.ledger.buchungen import AccountBooking, DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeiten import Faelligkeiten, by_due_date, is_money
@@ -40,7 +41,7 @@ from kontobahn.ledger.konto import functional, is_personenkonto, readings
 from kontobahn.ledger.kontoblatt import AccountSheet, SheetLine, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
-from kontobahn.ledger.provider import Author, ConnectionRef, Effect, OpenAmounts
+from kontobahn.ledger.provider import Author, ConnectionRef, Effect, OpenAmounts, Outgoing, Transmission
 from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
 from kontobahn.sentences import said
 from kontobahn.threads import Pool
@@ -274,9 +275,7 @@ class DatevBooks:
         return _NEEDED.get(area, EXPORT)
 
     async def probe(self, area: Area, jahr: date | None) -> None:
-        needed = self.needed_subscription(area)
-        if needed not in self._client.service_names:
-            raise ProviderError(403, f"{needed} is not booked", type="subscription", area=area)
+        self._require(area)
         if area == "kassenbuch":
             await self.kassenbuecher()
         if area == "belege":
@@ -310,6 +309,21 @@ class DatevBooks:
         listed = await self._services.get(self._connection, "documents", path, list[DocumentType])
         return [kassenbuch.Belegtyp(bezeichnung=one.name, kategorie=one.category) for one in listed]
 
+    # --- Transmissions
+
+    async def outgoing_cash_entry(self, entry: kassenbuch.CashEntry) -> Outgoing:
+        self._require("kassenbuch")
+        return cash_entries.outgoing(self._connection, self.client_id, entry, self._clock.now())
+
+    def cash_entry_answer(self, sent: Transmission, images: list[kassenbuch.Belegbild]) -> kassenbuch.Kassenbucheintrag:
+        return cash_entries.answer(sent, images, transmissions.messages_of(sent))
+
+    def _require(self, area: Area) -> None:
+        """Raises ProviderError if the service of this area is not booked, before anything is sent."""
+        needed = self.needed_subscription(area)
+        if needed not in self._client.service_names:
+            raise ProviderError(403, f"{needed} is not booked", type="subscription", area=area, help_url=HELP)
+
     # --- Not offered
 
     async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> wire.Umsatzsteuer:
@@ -321,7 +335,13 @@ class DatevBooks:
     async def create_kassenbucheintrag(
         self, entry: kassenbuch.CashEntry, author: Author
     ) -> Effect[kassenbuch.Kassenbucheintrag]:
-        raise not_offered("cash entries cannot be made yet")
+        made = await self.outgoing_cash_entry(entry)
+
+        def effect(tx: Tx) -> kassenbuch.Kassenbucheintrag:
+            sent = transmissions.insert(tx, made, author, self._connection.organization_id)
+            return self.cash_entry_answer(sent, transmissions.images_of(tx, sent))
+
+        return effect
 
     async def kassenbuchzeilen(self, selection: kassenbuch.KassenbuchSelection) -> kassenbuch.CashReport:
         raise not_offered("cash books cannot be used yet")
@@ -332,7 +352,7 @@ class DatevBooks:
         raise not_offered("cash entries cannot be reversed")
 
     async def belegbild(self, image_id: str) -> kassenbuch.ReceiptImage | None:
-        return None
+        return await self._db.read(transmissions.find_image, self._connection, self.client_id, image_id)
 
     async def save_personenkonto(
         self, konto: Personenkonto, author: Author

@@ -20,6 +20,7 @@ from kontobahn.db import Database, Tx
 from kontobahn.json_text import encode
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.provider import ConnectionRef
+from kontobahn.outbound import Reply
 
 Kind = Literal["cashLedgerImport", "accountsPayableLedgerImport", "accountsReceivableLedgerImport"]
 CASH: Kind = "cashLedgerImport"
@@ -74,7 +75,8 @@ class LedgerJobs:
         """Sends a file. Returns False if DATEV has the same one already."""
         path = f"{_path(client_id, job_id)}/files"
         try:
-            await self._services.ask(connection, "POST", "dxso", path, content=upload("files", name, content))
+            reply = await self._services.ask(connection, "POST", "dxso", path, content=upload("files", name, content))
+            _expect(reply, 201)
         except ProviderError as error:
             if error.type == EXISTS_ALREADY:
                 return False
@@ -85,7 +87,7 @@ class LedgerJobs:
         """Lets DATEV carry the job out. One that is released already stays so."""
         ready = Content(b'{"ready":"true"}', {"Content-Type": "application/merge-patch+json"})
         try:
-            await self._services.ask(connection, "PUT", "dxso", _path(client_id, job_id), content=ready)
+            _expect(await self._services.ask(connection, "PUT", "dxso", _path(client_id, job_id), content=ready), 204)
         except ProviderError as error:
             if error.type != "#DCO01007":
                 raise
@@ -106,6 +108,12 @@ class LedgerJobs:
             log.info("datev_job_not_discarded", connection=connection.id, job=job_id, detail=error.message)
             return False
         return True
+
+
+def _expect(reply: Reply, status: int) -> None:
+    """Raises ProviderError for an answer that is of the 2xx kind and yet not the one that says that it was done."""
+    if reply.status != status:
+        raise ProviderError(None, f"DATEV answers with status {reply.status} instead of {status}", type="nonsense")
 
 
 def _path(client_id: str, job_id: str) -> str:

@@ -288,8 +288,13 @@ def _pages(reply: Reply) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
 
 
+def pause_seconds(polls: int) -> int:
+    """Returns how long to wait until the next question about a job that was asked after so many times before this one."""
+    return _PAUSES[polls] if polls < len(_PAUSES) else _LAST_PAUSE
+
+
 def _next_poll(polls: int, now: int) -> int:
-    return now + (_PAUSES[polls] if polls < len(_PAUSES) else _LAST_PAUSE) * SECOND
+    return now + pause_seconds(polls) * SECOND
 
 
 # --- Rows

@@ -21,7 +21,7 @@ from kontobahn.demo import story, trade
 from kontobahn.demo.story import LENGTH, Story, number
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
-from kontobahn.ledger import connections
+from kontobahn.ledger import connections, partner_rows
 from kontobahn.ledger.bwa import is_profit_and_loss
 from kontobahn.ledger.kassenbuch import CashEntry, CashLine
 from kontobahn.ledger.konto import is_debitor, is_personenkonto
@@ -88,7 +88,7 @@ def _master_data(tx: Tx, client: Client, starts: list[date]) -> None:
     for position, name in enumerate((*trade.DEBTORS, *trade.CREDITORS)):
         nummer = trade.konto_of(name)
         person = _person(nummer, name, position, starts[-1])
-        as_in_file = partners.as_row(msgspec.to_builtins(person))
+        as_in_file = partner_rows.as_row(msgspec.to_builtins(person))
         row = encode(as_in_file._replace(zahlungsbedingung=_terms_of(name))).decode()
         partners.save_record(tx, client, number(nummer), person, row=row)
     setup.add_folders(tx, client, (("EINGANGSRECHNUNG", "Reisekosten"), ("AUSGANGSRECHNUNG", "Onlineshop")))

@@ -73,14 +73,15 @@ def write_package(target: BinaryIO, documents: Iterable[Document], created: date
                 package.writestr(_info(names[-1], created), file.read())
             extensions = "".join(f'<extension xsi:type="File" name={quoteattr(name)}/>' for name in names)
             entries.append(f'<document guid="{document.guid}" processID="1">{extensions}</document>\n')
-        package.writestr(_info("document.xml", created), _manifest(entries, created, description))
+        package.writestr(_info("document.xml", created), manifest(entries, created, description))
 
 
 def _info(name: str, created: datetime) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(name, date_time=created.timetuple()[:6])
 
 
-def _manifest(entries: list[str], created: datetime, description: str) -> str:
+def manifest(entries: list[str], created: datetime, description: str) -> str:
+    """Returns the `document.xml` of documents that are written already."""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<archive xmlns="{_NAMESPACE}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'

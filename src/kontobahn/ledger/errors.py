@@ -73,7 +73,7 @@ def translate_error(error: ProviderError, reconnect_url: str) -> Refusal | Unava
         return connection_invalid(reconnect_url, ENDED.get(error.type or "", "expired or revoked"), error)
     if error.status == 403:
         return provider_refused(error)
-    return provider_rejected(error) if _is_rejection(error) else provider_unavailable(error)
+    return provider_rejected(error) if is_rejection(error) else provider_unavailable(error)
 
 
 # Choice 12: 409 for a connection that has to be renewed, 403 for the other two; 401 stays for the API key.
@@ -112,7 +112,7 @@ def provider_refused(error: ProviderError) -> Forbidden:
     ).retryable()
 
 
-def _is_rejection(error: ProviderError) -> bool:
+def is_rejection(error: ProviderError) -> bool:
     """Returns whether the provider understood the request and will not do it, now or later."""
     return error.status is not None and 400 <= error.status < 500 and error.status not in _TRANSIENT
 

@@ -15,11 +15,12 @@ from decimal import Decimal
 from io import BytesIO
 from typing import Annotated, Literal, NamedTuple
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from kontobahn import money
 from kontobahn.api.answers import NOT_YET_KNOWN, Platform
 from kontobahn.api.wire import Answer, Body, Timestamp, Uuid, form
+from kontobahn.clock import berlin_date, from_datetime
 from kontobahn.errors import BadRequest, TooLarge
 from kontobahn.ledger.steuer import is_reversal
 from kontobahn.ledger.wire import Kontonummer, Meldung, booked_amount, check_booked, words_on_one_line
@@ -116,6 +117,10 @@ class Belegbild(Answer):
 class KassenbuchErgebnis(Answer):
     status: str
     meldungen: list[Meldung]
+    uebermittlungId: (
+        Annotated[Uuid, Meta(description="Where the provider carries it out in its own time: what to ask after.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Kassenbucheintrag(Answer, kw_only=True):
@@ -370,4 +375,42 @@ def _mime_typ(name: str, dateiname: str, content: bytes) -> str:
     raise BadRequest(
         said("The field `{name}.content` is not a PDF, JPEG, PNG, GIF, TIFF or XML file.", name=name),
         field=f"{name}.content",
+    )
+
+
+def day_of_entry(entry: CashEntry, now: int) -> date:
+    """Returns the entry's day in Berlin. Raises BadRequest if it has not come yet."""
+    try:
+        day = berlin_date(from_datetime(entry.transaktionsdatum))
+    except (ValueError, OverflowError):
+        raise BadRequest("The field `transaktionsdatum` is outside the calendar.", field="transaktionsdatum") from None
+    if day > berlin_date(now):
+        raise BadRequest("The field `transaktionsdatum` is in the future.", field="transaktionsdatum")
+    return day
+
+
+def unknown_cash_book(name: str, known: list[str]) -> BadRequest:
+    names = ", ".join(f"“{one}”" for one in known) or "none"
+    return BadRequest(
+        said("The field `kassenname`: there is no cash book “{name}”. Known: {names}.", name=name, names=names),
+        field="kassenname",
+    )
+
+
+# --- The answer to an entry
+
+
+def line_answer(line: CashLine, entry: CashEntry, now: datetime) -> Belegzeile:
+    steuersatz = None
+    if line.prozent is not None or line.bu_schluessel is not None:
+        steuersatz = SteuersatzAngabe(prozent=line.prozent, buSchluessel=line.bu_schluessel)
+    return Belegzeile(
+        gegenkonto=line.gegenkonto,
+        erstellungsdatum=now,
+        waehrung=entry.waehrung,
+        belegtext=line.belegtext,
+        belegnummer=line.beleg_nummer,
+        betrag=money.to_wire(line.betrag),
+        steuersatz=steuersatz,
+        kostenstellen=[Kostenstelle(name=name) for name in line.kostenstellen if name],
     )

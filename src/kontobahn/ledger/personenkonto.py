@@ -6,13 +6,15 @@ Without the call (`routes/rewe.py`): the port and its adapters speak these types
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 from msgspec import Meta, field
 
 from kontobahn.api.answers import NOT_YET_KNOWN, Platform
 from kontobahn.api.wire import CONTROL, Answer, Body, Timestamp, form
+from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.errors import BadRequest
+from kontobahn.ledger.konto import is_personenkonto, technical
 from kontobahn.ledger.wire import Meldung, words_on_one_line
 from kontobahn.sentences import said
 
@@ -115,6 +117,58 @@ class PersonenkontoAntwort(Answer, kw_only=True):
     data: PersonenkontoDaten
     ledgerAntwort: PersonenkontoErgebnis
     platform: Platform = NOT_YET_KNOWN
+
+
+def answer_of(
+    person: Personenkonto, konto: str, task_id: str, kept_id: str, created_at: int, updated_at: int | None,
+    ergebnis: PersonenkontoErgebnis,
+) -> PersonenkontoAntwort:  # fmt: skip
+    """Returns the answer to a person account that was sent; `konto` is its technical number."""
+    eintrag = PersonenkontoEintrag(
+        id=kept_id,
+        kontaktTyp=person.kontaktTyp,
+        personenkontoNummer=int(person.personenkontoNummer),
+        nummer=konto,
+        firmenname=person.firmenname,
+        ustId=person.ustId,
+        aktualisiertAm=optional_datetime(updated_at),
+        projektId=None,
+        bankkonten=person.bankkonten,
+        emailAdressen=person.emailAdressen,
+        telefonnummern=person.telefonnummern,
+        kontaktpersonen=person.kontaktpersonen,
+        adressen=person.adressen,
+    )
+    daten = PersonenkontoDaten(
+        id=task_id,
+        kontonummernLaenge=person.kontonummernLaenge,
+        kontenrahmen=person.kontenrahmen,
+        erstelltAm=to_datetime(created_at),
+        geschaeftsjahrStartDatum=person.geschaeftsjahrStartDatum,
+        eintraege=[eintrag],
+    )
+    return PersonenkontoAntwort(data=daten, ledgerAntwort=ergebnis)
+
+
+def check_fits(person: Personenkonto, laenge: int, kontenrahmen: str, years: list[str]) -> str:
+    """Returns the technical number. Raises BadRequest if the record does not fit the client's books."""
+    if person.kontonummernLaenge != laenge:
+        _refuse("kontonummernLaenge", said("must be {value}, as in the client's books", value=laenge))
+    if person.kontenrahmen != kontenrahmen:
+        _refuse("kontenrahmen", said("must be {value}, as in the client's books", value=kontenrahmen))
+    if person.geschaeftsjahrStartDatum.isoformat() not in years:
+        known = ", ".join(years) or "none yet"
+        _refuse("geschaeftsjahrStartDatum", said("must be the start of a fiscal year: {known}", known=known))
+    if len(person.personenkontoNummer) != laenge + 1:
+        text = said("must have {count} digits, one more than kontonummernLaenge", count=laenge + 1)
+        _refuse("personenkontoNummer", text)
+    konto = technical(person.personenkontoNummer, laenge)
+    assert is_personenkonto(konto)
+    return konto
+
+
+def _refuse(field: str, reason: str) -> NoReturn:
+    raise BadRequest(said("The field `{path}` {reason}.", path=field, reason=reason), field=field)
 
 
 class Geschaeftspartner(NamedTuple):

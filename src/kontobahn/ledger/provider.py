@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
-from typing import BinaryIO, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from kontobahn.api.tasks import Work
 from kontobahn.db import Database, Tx
@@ -64,6 +64,108 @@ class LedgerClient(NamedTuple):
     # None if the provider does not count them.
     bookings: int | None
     is_default: bool
+
+
+# --- Writes that a provider carries out in its own time, before or after our transaction
+
+# As the contract's providers call the states of their tasks. OPEN: nothing that could take effect was asked of the provider yet.
+# UNKNOWN: nobody can tell any more whether it took effect.
+TransmissionState = Literal["OPEN", "IN_PROGRESS", "SUCCESS", "PARTIAL_SUCCESS", "FAILED", "UNKNOWN"]
+TransmissionKind = Literal["KASSENBUCH", "PERSONENKONTO", "BUCHUNGSSTAPEL"]
+
+
+class Transmission(NamedTuple):
+    """A write on its way to the provider, as it is kept: first what is to be sent, in the end what became of it."""
+
+    organization_id: str
+    id: str
+    connection_id: str
+    client_id: str
+    kind: TransmissionKind
+    # For people.
+    title: str
+    state: TransmissionState
+    # JSON: the thing to be sent, and how far that is, as the provider writes it; the messages about it as a list of `Meldung`.
+    content: str
+    progress: str
+    messages: str
+    # The payer, and the reservation, if it is paid for by itself.
+    payer_organization_id: str
+    hold_id: str | None
+    idempotency_key: str | None
+    idempotency_fingerprint: str | None
+    request_id: str
+    quelle: str
+    # Counts those who have worked on it: what an earlier one still writes is refused.
+    attempt: int
+    polls: int
+    next_step_at: int
+    created_at: int
+    updated_at: int
+    lease_until: int
+
+
+class Outgoing(NamedTuple):
+    """A write that is to become a transmission."""
+
+    connection: ConnectionRef
+    client_id: str
+    kind: TransmissionKind
+    title: str
+    content: str
+    files: tuple[kassenbuch.ReceiptImage, ...] = ()
+
+
+class StoredFile(NamedTuple):
+    """A file that is kept with a transmission."""
+
+    position: int
+    id: str
+    dateiname: str
+    mime_typ: str
+    sha256: str
+    groesse: int
+
+
+class Progress(NamedTuple):
+    """The state of a transmission after a step. `pause_seconds`: not to be looked at again before."""
+
+    state: TransmissionState
+    messages: list[wire.Meldung]
+    pause_seconds: int = 0
+
+
+class Notebook(Protocol):
+    """The place where a provider writes how far it is while it carries out a transmission."""
+
+    async def keep(self, progress: str, *, is_released: bool = False) -> None:
+        """Stores it at once. Raises LeaseLost if another process has taken over: nothing more may be sent then.
+
+        `is_released` before whatever may take effect: from then on it is asked after, and never sent a second time.
+        """
+
+    async def files(self) -> list[StoredFile]: ...
+
+    async def content(self, file: StoredFile) -> bytes: ...
+
+
+@runtime_checkable
+class Transmitter(Protocol):
+    """A provider that carries out transmissions."""
+
+    async def transmit(self, connection: ConnectionRef, sent: Transmission, notebook: Notebook) -> Progress:
+        """Takes it a step further, from wherever it is. Raises ProviderError or Refusal if it cannot."""
+
+
+@runtime_checkable
+class TransmittingBooks(Protocol):
+    """Books whose entries are sent and carried out later: their calls are paid for when the outcome is known."""
+
+    async def outgoing_cash_entry(self, entry: kassenbuch.CashEntry) -> Outgoing: ...
+
+    def cash_entry_answer(
+        self, sent: Transmission, images: list[kassenbuch.Belegbild]
+    ) -> kassenbuch.Kassenbucheintrag: ...
 
 
 class ClientBooks(Protocol):
@@ -278,6 +380,11 @@ class Ledger(NamedTuple):
         """The provider of this name, if people sign in to it."""
         found = self.providers.get(name)
         return found if isinstance(found, OnlineProvider) else None
+
+    def transmitter(self, name: str) -> Transmitter | None:
+        """The provider of this name, if it carries out transmissions."""
+        found = self.providers.get(name)
+        return found if isinstance(found, Transmitter) else None
 
     @property
     def all_online(self) -> list[OnlineProvider]:

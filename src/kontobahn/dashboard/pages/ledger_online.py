@@ -16,7 +16,7 @@ from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, KontobahnError, NotFound, SetupError
-from kontobahn.ledger import connections
+from kontobahn.ledger import connections, transmissions
 from kontobahn.ledger.errors import ProviderError, translate_error
 from kontobahn.ledger.provider import BookedClient, ConnectionRef, Ledger, OnlineProvider, SentRequest, SignIn
 
@@ -185,6 +185,7 @@ async def disconnect(visit: Visit, id: str) -> Response:
 
 def _close(tx: Tx, connection: ConnectionRef, actor: Actor) -> None:
     connections.close(tx, connection)
+    transmissions.give_up(tx, connection)
     audit.record(tx, connection.organization_id, actor, "ledger_connection.close", connection.id)
 
 

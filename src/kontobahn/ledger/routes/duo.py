@@ -8,13 +8,22 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kontobahn.api.answers import Charged
+from kontobahn.api.answers import Charged, Data
 from kontobahn.api.call import Call, one_more, page
 from kontobahn.api.declare import BODY_WITH_RECEIPTS, get, post
 from kontobahn.api.wire import Download, ListQuery, Uuid, check_date_range, form
 from kontobahn.db import Tx
-from kontobahn.ledger import kassenbuch
-from kontobahn.ledger.connections import ERRORS, Another, ClientQuery, Dropdown, LedgerConnections, listing, open_books
+from kontobahn.ledger import connections, kassenbuch, transmissions
+from kontobahn.ledger.connections import (
+    ERRORS,
+    Another,
+    ClientQuery,
+    ConnectionQuery,
+    Dropdown,
+    LedgerConnections,
+    listing,
+    open_books,
+)
 from kontobahn.ledger.kassenbuch import (
     Belegtyp,
     Kassenbericht,
@@ -28,7 +37,8 @@ from kontobahn.ledger.kassenbuch import (
     Rechnungsordner,
     Storno,
 )
-from kontobahn.ledger.provider import Author, Effect
+from kontobahn.ledger.provider import Author, Effect, TransmittingBooks
+from kontobahn.ledger.uebermittlung import Uebermittlung, view
 
 
 # Choice 14: as the rewe-read one.
@@ -75,6 +85,11 @@ class KassenbuchQuery(ClientQuery, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=100_000, description="At most so many; all when omitted.")] | None = None
 
 
+class UebermittlungenQuery(ClientQuery):
+    from_id: Annotated[Uuid, Meta(description="Only what came before this one.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+
+
 class NewEntryQuery(ClientQuery):
     another: Another = False
 
@@ -99,12 +114,22 @@ async def create_kassenbucheintrag(call: Call, query: NewEntryQuery, body: Neuer
     One entry is made per line, all of them or none. `betrag` is the exact sum of the lines. Entries are numbered without gaps
     and never changed; one that would make the cash balance negative is refused. So is one that a file or call has booked already
     (same day, accounts, amount and document), unless `another` is said; equal entries of the cash book itself are taken.
+
+    A provider such as DATEV takes minutes: if the outcome is not there in time, the `status` of `ledgerAntwort` is `OPEN` or
+    `IN_PROGRESS`, and its `uebermittlungId` says what to ask after. It is charged when it is done, and not if it fails. Send an
+    `Idempotency-Key`: repeated with it, the entry is made once, and the answer is the outcome.
     """
     entry = (await call.off_loop(kassenbuch.check, body))._replace(another=query.another)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
-    async with access.to("kassenbuch") as books, call.charge():
-        effect = await books.create_kassenbucheintrag(entry, Author(call.request_id, call.quelle))
-        return await call.commit(effect)
+    author = Author(call.request_id, call.quelle)
+    async with access.to("kassenbuch") as books:
+        if isinstance(books, TransmittingBooks):
+            sent = await transmissions.send(call, await books.outgoing_cash_entry(entry), author)
+            answer = books.cash_entry_answer(sent, await call.read(transmissions.images_of, sent))
+            answer.platform = await transmissions.balance(call)
+            return answer
+        async with call.charge():
+            return await call.commit(await books.create_kassenbucheintrag(entry, author))
 
 
 @get("/v2/ledger-duo/kassenbuch", scope="ledger:read", cost=1, pages_by="from_id", errors=ERRORS)
@@ -176,6 +201,46 @@ async def list_belegtypen(call: Call, query: ClientQuery) -> Charged[list[Belegt
     async with call.charge() as charge, access.to("belege") as books:
         data = await books.belegtypen()
     return Charged(data, platform=charge.platform)
+
+
+_SENT = {
+    "id": "0193b2a0-0000-7000-8000-000000000071", "clientId": "29098-55003", "art": "KASSENBUCH",
+    "bezeichnung": "Hauptkasse: Barverkauf 119.00", "status": "SUCCESS",
+    "meldungen": [
+        {
+            "dateiname": "Quittung.pdf", "nachricht": "wurde empfangen!", "zeitstempel": "2026-03-31T09:32:00Z", "typ": "INFO",
+        }
+    ],
+    "erstelltAm": "2026-03-31T09:30:00Z", "aktualisiertAm": "2026-03-31T09:32:00Z",
+}  # fmt: skip
+
+
+@get(
+    "/v2/ledger-duo/uebermittlungen",
+    scope="ledger:read",
+    pages_by="from_id",
+    errors=(403, 404),
+    example={"data": [_SENT]},
+)
+async def list_uebermittlungen(call: Call, query: UebermittlungenQuery) -> Data[list[Uebermittlung]]:
+    """List what was sent to a provider that carries it out in its own time, the latest first, with what became of it.
+
+    The last id is the `from_id` of the next page. The built-in books do everything at once: nothing is listed for them.
+    """
+    connection = await call.read_inline(connections.find, call.principal, query.connection_id)
+    before = query.from_id.lower() if query.from_id else None
+    found = await call.read(transmissions.listing, connection, query.client_id, before, query.limit + 1)
+    return Data([view(row) for row in page(call, found, query.limit, attrgetter("id"))])
+
+
+@get("/v2/ledger-duo/uebermittlungen/{id}", scope="ledger:read", errors=(403, 404), example={"data": _SENT})
+async def get_uebermittlung(call: Call, query: ConnectionQuery, id: Uuid) -> Data[Uebermittlung]:
+    """Read one of them: its `status`, and the provider's protocol as `meldungen`."""
+    connection = await call.read_inline(connections.find, call.principal, query.connection_id)
+    found = await call.read(transmissions.find, connection, id)
+    if found is None:
+        raise call.principal.missing("Transmission")
+    return Data(view(found))
 
 
 @get("/v2/ledger-duo/belegbilder/{id}", scope="ledger:read", errors=ERRORS, media_types=kassenbuch.MEDIA_TYPES)

@@ -30,6 +30,7 @@ from kontobahn_client.models.books import (
     Rechnungsordner,
     Rechte,
     Storno,
+    Uebermittlung,
 )
 from kontobahn_client.models.common import Data, File, Page
 from kontobahn_client.models.reports import Bwa, Faelligkeiten, Opos, SusaZeile, Umsatzsteuer, Zahlungsbedingung
@@ -104,6 +105,16 @@ class LedgerCalls:
     @get("/v2/ledger-duo/belegtypen")
     def list_belegtypen(self, connection_id: str, *, client_id: str | None = None) -> Page[Belegtyp]:
         """List the document types."""
+
+    @pages("/v2/ledger-duo/uebermittlungen", Uebermittlung)
+    def list_uebermittlungen(
+        self, connection_id: str, *, client_id: str | None = None, from_id: str | None = None, limit: int | None = None
+    ) -> Page[Uebermittlung]:
+        """List what was sent to a provider that carries it out in its own time, the latest first, with what became of it."""
+
+    @get("/v2/ledger-duo/uebermittlungen/{id}")
+    def get_uebermittlung(self, id: str, connection_id: str) -> Data[Uebermittlung]:
+        """Read one of them: its `status`, and the provider's protocol as `meldungen`."""
 
     @get("/v2/ledger-duo/belegbilder/{id}")
     def get_belegbild(self, id: str, connection_id: str, *, client_id: str | None = None) -> File:

@@ -165,6 +165,18 @@ class Meldung(Answer, kw_only=True):
 class KassenbuchErgebnis(Answer, kw_only=True):
     status: str
     meldungen: list[Meldung]
+    uebermittlungId: str | None = None
+
+
+class Uebermittlung(Answer, kw_only=True):
+    id: str
+    clientId: str
+    art: str
+    bezeichnung: str
+    status: str
+    meldungen: list[Meldung]
+    erstelltAm: datetime
+    aktualisiertAm: datetime
 
 
 class Kassenbucheintrag(Answer, kw_only=True):
