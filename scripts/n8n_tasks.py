@@ -72,7 +72,9 @@ TASKS: dict[str, dict[str, str]] = {
     "Ledger Connection": {
         "Get Many": "list_rewe_connections",
         "Get Many for Documents": "list_duo_connections",
+        "Get Many Transmissions": "list_uebermittlungen",
         "Get Permissions": "get_permissions",
+        "Get Transmission": "get_uebermittlung",
     },
     "Match": {
         "Confirm Many Proposals": "confirm_proposals",
