@@ -126,9 +126,9 @@ class FakeBank:
                 bank.pause.wait()
                 with bank._lock:
                     answer = bank.answer(body)
-                content = {"nonsense": b"%%% not base64 %%%", "huge": b"A" * 80_000_000, "echo": body}.get(
-                    how or "", answer
-                )
+                if how == "huge":
+                    answer = b"A" * 80_000_000
+                content = {"nonsense": b"%%% not base64 %%%", "echo": body}.get(how or "", answer)
                 self.send_response(500 if how == "500" else 200)
                 self.send_header("Content-Type", "text/plain")
                 self.send_header("Content-Length", str(len(content)))

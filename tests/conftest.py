@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import sqlite3
 import ssl
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import hypothesis
 import pytest
 from argon2 import PasswordHasher
+from cryptography.hazmat.primitives import serialization
 
 from kontobahn.access import identity_provider, users
 from kontobahn.api import system
@@ -26,6 +28,7 @@ from kontobahn.dashboard import books
 from kontobahn.datev import postings as datev_postings
 from kontobahn.datev import sessions as datev_sessions
 from kontobahn.db import postgres as postgres_engine
+from kontobahn.db.sqlite import SqliteEngine
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.mobility.invoices import documents
 from tests import plans
@@ -91,6 +94,30 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
     quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(users, "_hasher", lambda: quick)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_waits_for_the_disk() -> Iterator[None]:
+    """What is committed is on disk when a commit returns, and no test cuts the power. Processes that tests start wait for it."""
+    connect = SqliteEngine._connect
+
+    @wraps(connect)
+    def connect_without_waiting(engine: SqliteEngine, **options: bool) -> sqlite3.Connection:
+        connection = connect(engine, **options)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqliteEngine, "_connect", connect_without_waiting)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _a_key_that_was_read_is_not_checked_again() -> Iterator[None]:
+    """Whether its primes are primes takes longer to find out than most tests do in all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serialization, "load_pem_private_key", cache(serialization.load_pem_private_key))
         yield
 
 

@@ -7,7 +7,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -200,17 +200,6 @@ def place_migrated_sqlite(settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         settings.sqlite_path.touch(0o600)
         settings.sqlite_path.write_bytes(migrated_sqlite())
-
-
-def empty_sqlite(settings: Settings) -> None:
-    """Makes a database that is in use what it was at first, in one transaction."""
-    with closing(sqlite3.connect(settings.sqlite_path)) as target:
-        _kept_in_memory().backup(target)
-
-
-@cache
-def _kept_in_memory() -> sqlite3.Connection:
-    return migrated_sqlite_in_memory()
 
 
 def migrated_sqlite_in_memory() -> sqlite3.Connection:

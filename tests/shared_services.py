@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any, NamedTuple, Self
 
 import pytest
 
 from kontobahn.banking.provider import Banking
 from kontobahn.mobility.provider import Mobility
-from tests.emptied_database import EmptiedDatabase
-from tests.harness import START, Service, empty_sqlite, running_service
+from tests.emptied_database import EmptiedDatabase, EmptiedSqlite
+from tests.harness import START, Service, running_service
 
 # Set by whoever wants to know what each test reaches by itself (mutation/): then nothing is shared, and no test is left out.
 FRESH = "KONTOBAHN_TESTS_FRESH_SERVICES"
@@ -40,6 +40,7 @@ class _Shared(NamedTuple):
     service: Service
     parts: _Parts
     stack: ExitStack
+    delete_rows: Callable[[], None]
 
 
 class SharedServices:
@@ -54,29 +55,27 @@ class SharedServices:
 
     def give_back(self, engine: str) -> None:
         """Empties a service for the next test; ends it if this one has moved its clock, which cannot be moved back, or left work."""
-        service, parts, stack = self._running[engine]
+        service, parts, stack, delete_rows = self._running[engine]
         if service.clock.now() != START or service.clock.monotonic() != START or service.is_working:
             del self._running[engine]
             stack.close()
             return
         parts.put_back()
         service.run(service.application.answered.flush())
-        if engine == "sqlite":
-            empty_sqlite(service.settings)
-        else:
-            self._database().delete_rows()
+        delete_rows()
         service.forget_callers()
 
     def _start(self, engine: str) -> _Shared:
         stack = ExitStack()
-        url = ""
+        folder = self._folders.mktemp("shared") / "data"
         if engine == "postgres":
             database = self._database()
-            url = database.url
             stack.callback(database.empty)
-        folder = self._folders.mktemp("shared") / "data"
-        service = stack.enter_context(running_service(folder, database_url=url, database_connections=8))
-        return _Shared(service, _Parts(service), stack)
+            service = stack.enter_context(running_service(folder, database_url=database.url, database_connections=8))
+            return _Shared(service, _Parts(service), stack, database.delete_rows)
+        service = stack.enter_context(running_service(folder))
+        file = stack.enter_context(closing(EmptiedSqlite(service.settings.sqlite_path)))
+        return _Shared(service, _Parts(service), stack, file.empty)
 
     def __enter__(self) -> Self:
         return self

@@ -307,6 +307,17 @@ def test_a_new_file_has_pages_that_hold_a_transaction_whole(tmp_path: Path) -> N
     db.close()
 
 
+def test_what_is_committed_to_a_file_is_on_disk(tmp_path: Path) -> None:
+    engine = SqliteEngine(tmp_path / "x.sqlite3", ManualClock(START))
+    # As outside of tests, which wait for no disk.
+    connection = SqliteEngine._connect.__wrapped__(engine)  # type: ignore[attr-defined]
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    full = 2
+    assert connection.execute("PRAGMA synchronous").fetchone() == (full,)
+    connection.close()
+    engine.close()
+
+
 def test_megabytes_are_stored_and_not_kept_by_the_statement_that_stored_them(db: Database) -> None:
     content = bytes(range(256)) * 40_000
     db.write_now(lambda tx: tx.run("CREATE TABLE large (content BYTEA NOT NULL, name TEXT PRIMARY KEY)"))

@@ -169,7 +169,7 @@ def _private_parts(running: Target) -> list[bytes]:
     database.close()
     for access in accesses:
         for kept in (access.signature, access.authentication, access.encryption):
-            key = load_der_private_key(kept.private, None)
+            key = load_der_private_key(kept.private, None, unsafe_skip_rsa_key_validation=True)
             assert isinstance(key, RSAPrivateKey)
             numbers = key.private_numbers()
             found += [prime.to_bytes((prime.bit_length() + 7) // 8, "big")[:64] for prime in (numbers.p, numbers.q)]

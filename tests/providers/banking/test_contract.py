@@ -32,10 +32,10 @@ from kontobahn.banking.reports import apply as reports
 from kontobahn.banking.reports.apply import fetch_all
 from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.db import Tx
-from kontobahn.formats.ebics import keys
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import START, Organization, Service
 from tests.providers.ebics import person as ebics_person
+from tests.providers.ebics.drawn_keys import draw_keys
 from tests.providers.enable_banking import person as enable_banking_person
 from tests.providers.fints import person as fints_person
 from tests.providers.salt_edge import person as salt_edge_person
@@ -172,7 +172,7 @@ def engine() -> str:
 
 @pytest.fixture(autouse=True)
 def quickly_made_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "BITS", keys.LEAST_BITS)
+    draw_keys(monkeypatch)
 
 
 @pytest.fixture(params=ADAPTERS)

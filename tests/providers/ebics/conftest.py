@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from kontobahn.clock import to_datetime
-from kontobahn.formats.ebics import keys
 from simulators.ebics_bank import EbicsBank, Line
 from tests.harness import ServiceFactory
+from tests.providers.ebics.drawn_keys import draw_keys
 from tests.providers.ebics.person import Person, open_bank, service_for
 
 
 @pytest.fixture(autouse=True)
 def quickly_made_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "BITS", keys.LEAST_BITS)
+    draw_keys(monkeypatch)
 
 
 @pytest.fixture

@@ -85,12 +85,16 @@ class PublicKey(NamedTuple):
 
 
 def new_key(version: KeyVersion, common_name: str, now: datetime, bits: int | None = None) -> OwnKey:
-    key = rsa.generate_private_key(65537, bits or BITS)
+    key = _make(bits or BITS)
     return OwnKey(
         version,
         key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),
         _self_signed(key, version, common_name, now).public_bytes(Encoding.DER),
     )
+
+
+def _make(bits: int) -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(65537, bits)
 
 
 def _self_signed(key: rsa.RSAPrivateKey, version: KeyVersion, common_name: str, now: datetime) -> x509.Certificate:
