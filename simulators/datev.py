@@ -75,6 +75,8 @@ class Datev:
     asked: list[tuple[str, str]] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
     documents: dict[str, Row] = field(default_factory=dict)
+    # Set when a request has come to the place at which it is held, or its answer is; and by whoever lets it go on.
+    reached: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -288,6 +290,9 @@ class Datev:
     ) -> tuple[int, dict[str, str], bytes]:
         if how in ("500", "502", "408", "429", "nonsense", "echo"):
             self.asked.append((method, urlsplit(target).path))
+        if how == "held":
+            self.reached.set()
+            self.go_on.wait()
         ids = {"X-Global-Transaction-ID": uuid.uuid4().hex, "V-Cap-Request-ID": uuid.uuid4().hex}
         if how == "500":
             problem = {"title": "Internal Server Error", "status": 500, "detail": DO_NOT_RETRY}
@@ -307,6 +312,9 @@ class Datev:
                 return error.status, ids | error.headers, json.dumps(error.body).encode()
             except OAuthRefusal as error:
                 return error.status, ids, json.dumps({"error": error.error}).encode()
+            finally:
+                if how == "late":
+                    self.reached.set()
         if isinstance(found, list) and not isinstance(found, _Whole) and "Content-Type" not in more:
             content = b"".join(json.dumps(row).encode() + b"\n" for row in found)
             return status, {**ids, **more, "Content-Type": "application/x-ndjson"}, content

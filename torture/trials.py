@@ -59,6 +59,11 @@ TRIALS = (
         "No statement lost, none twice, no receipt for what is not stored, no keys that the bank has and we have not.",
     ),
     Trial(
+        "Cash entries at DATEV", "datev_kills", "--kills 5", "--kills 1",
+        "Cash entries go to a simulated DATEV while the service is killed at every step of them: before DATEV has the request, and after.",
+        "Each entry is in the cash book once, none is lost, and each was charged once.",
+    ),
+    Trial(
         "EBICS at any moment", "banks", "--provider ebics --kills 50", "--provider ebics --kills 2",
         "A bank is connected and read by EBICS while the service is killed.",
         "A fetch is stored as a whole or not at all; nothing lost, nothing twice, ids as they were.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torture import banks, ebics_kills, page
+from torture import banks, datev_kills, ebics_kills, page
 from torture.kills import load
 from torture.kills.run import run as run_kills
 from torture.payments import run
@@ -23,6 +23,11 @@ def test_a_bank_that_is_connected_and_read_amid_kills_loses_nothing(tmp_path: Pa
 def test_a_kill_around_a_receipt_of_ebics_loses_and_doubles_no_statement(tmp_path: Path) -> None:
     told = ebics_kills.run(tmp_path, kills=1, seed=3, connecting=(), fetching=(("C53", "Receipt", 0),))
     assert told.startswith("2 kills: 1 of 1 amid after C53 Receipt, 1 of 1 amid before C53 Receipt")
+
+
+def test_a_kill_around_the_release_of_a_cash_entry_at_datev_books_it_once(tmp_path: Path) -> None:
+    told = datev_kills.run(tmp_path, kills=1, seed=3, steps=("release",))
+    assert told.endswith("2 entries: none lost, none twice, each charged once.")
 
 
 def test_nothing_is_lost_or_doubled_by_kills_under_mixed_load(tmp_path: Path) -> None:
