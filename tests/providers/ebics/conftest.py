@@ -10,6 +10,7 @@ from kontobahn.clock import to_datetime
 from simulators.ebics_bank import EbicsBank, Line
 from tests.harness import ServiceFactory
 from tests.providers.ebics.drawn_keys import draw_keys
+from tests.providers.ebics.office import Office
 from tests.providers.ebics.person import Person, open_bank, service_for
 
 
@@ -30,3 +31,9 @@ def person(start_service: ServiceFactory, place: tuple[EbicsBank, Line]) -> Pers
     service = service_for(start_service, place[1])
     place[0].now = lambda: to_datetime(service.clock.now())
     return Person(service, service.organization("Muster GmbH"), *place)
+
+
+@pytest.fixture
+def office(person: Person) -> Office:
+    person.connect()
+    return Office(person)

@@ -8,7 +8,7 @@ from lxml import etree
 from painfree import ebics3
 from painfree.ebics3 import envelope_schema
 
-from kontobahn.formats.ebics import key_data, keys, payloads, requests, services
+from kontobahn.formats.ebics import key_data, keys, payloads, requests, services, waiting_orders
 from kontobahn.formats.ebics.requests import BankKeys, Period, Subscriber, Upload, Waiting
 from kontobahn.formats.ebics.services import Order
 
@@ -23,21 +23,33 @@ def test_every_request_is_valid_and_signed_for_others_too() -> None:
     upload = Upload(transfers, b"\0" * 32, payloads.new_key(), 1, "orders-1.xml")
     period = Period(date(2026, 2, 1), date(2026, 3, 2))
     statements = services.order_of("camt.053", "H005")
+    waits = Waiting("FIRMA1", transfers, "N001")
     signed = [
         requests.bank_keys_request(OURS, own, NOW),
         requests.download_request(OURS, own, bank, statements, NOW, period=period),
         *(requests.download_request(OURS, own, bank, Order(name), NOW) for name in ("HTD", "HAC", "HVU", "HVZ")),
-        requests.download_request(OURS, own, bank, Order("HVD"), NOW, about=Waiting("FIRMA1", transfers, "N001")),
+        requests.download_request(OURS, own, bank, Order("HVD"), NOW, about=waits),
         requests.segment_request(OURS, own, "A" * 32, 2, is_last=True),
         requests.receipt_request(OURS, own, "A" * 32, is_positive=True),
         requests.upload_request(OURS, (signature, own), bank, upload, NOW),
+        requests.upload_request(OURS, (signature, own), bank, upload._replace(can_release=False), NOW),
+        *(
+            requests.upload_request(
+                OURS, (signature, own), bank, upload._replace(order=Order(name), segments=count, about=about), NOW
+            )
+            for name, count, about in (("HVE", 0, waits), ("HVS", 1, waits), ("HCS", 1, None), ("SPR", 0, None))
+        ),
         requests.upload_segment_request(OURS, own, "A" * 32, 1, "QUJD", is_last=True),
     ]
     unsigned = [
         requests.unsecured_request(OURS, "INI", key_data.signature_key_data(OURS, signature)),
         requests.unsecured_request(OURS, "HIA", key_data.other_keys_data(OURS, own, encryption)),
     ]
-    for content in (*signed, *unsigned):
+    data = [
+        key_data.new_keys_data(OURS, (signature, own, encryption)),
+        waiting_orders.cancellation_data("H005", b"\0" * 32, "A006"),
+    ]
+    for content in (*signed, *unsigned, *data):
         assert envelope_schema.schema_failures(content) == []
     for content in signed:
         assert ebics3.verify_auth_signature(etree.fromstring(content), own.public().rsa_key()).ok

@@ -15,7 +15,7 @@ def test_the_second_sender_waits_and_sends_nothing(person: Person) -> None:
     [(ref,)] = db.read_now(lambda tx: tx.all("SELECT ref FROM ebics_accesses"))
 
     def begin(tx: Tx) -> store.OrderRow | None:
-        return store.begin_order(tx, owner, ref, "MSG-1")
+        return store.begin_order(tx, owner, ref, "MSG-1", "00" * 32)
 
     outcome = overlap(db, begin, begin)
     assert outcome.lock == "ebics_order"

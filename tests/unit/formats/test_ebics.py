@@ -310,7 +310,7 @@ RIGHTS = b"""<HTDResponseOrderData xmlns="urn:org:ebics:H005"><PartnerInfo>
 
 
 def test_rights_say_what_may_be_fetched_and_sent() -> None:
-    found = rights.read_rights(RIGHTS)
+    found = rights.read_rights(RIGHTS, "TECH1")
     assert [(account.iban, account.holder, account.name) for account in found.accounts] == [
         ("DE02120300000000202051", "Muster GmbH", "Girokonto")
     ]
@@ -327,7 +327,7 @@ def test_rights_say_what_may_be_fetched_and_sent() -> None:
     old = re.sub(
         rb"(?s)<Permission>.*</Permission>", b"<Permission><OrderTypes>C53 STA CCT</OrderTypes></Permission>", old
     )
-    told = rights.read_rights(old)
+    told = rights.read_rights(old, "TECH1")
     assert [order.type for order in told.orders_of("camt.053") + told.orders_of("transfers")] == ["C53", "CCT"]
     assert told.classes_of("transfers") == {"?"}
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import date, timedelta
 
 import msgspec
 
 from kontobahn import log
-from kontobahn.bank_providers.ebics import letter, orders, rules, statements, store
+from kontobahn.bank_providers.ebics import key_changes, letter, orders, rules, statements, store, waiting_orders
 from kontobahn.bank_providers.ebics.client import EbicsClient, Line
 from kontobahn.bank_providers.ebics.store import NAME, DownloadRow
 from kontobahn.bank_providers.ebics.wire import Access, KeptKey, kept_pair, kept_public
 from kontobahn.bank_providers.file_payments import FilePayments
 from kontobahn.bank_providers.http import Network
+from kontobahn.banking.bank_line import LineFacts, WaitingOrder
 from kontobahn.banking.interaction import Given, Interaction, Step
 from kontobahn.banking.payments import status_reports
 from kontobahn.banking.provider import (
+    LOCKED,
     BadSignature,
     BankProvider,
     ConnectionFinished,
@@ -47,7 +49,7 @@ from kontobahn.formats.ebics import return_codes
 from kontobahn.formats.ebics.documents import EbicsError
 from kontobahn.formats.ebics.keys import Protocol, PublicKey, new_key, typed_digest
 from kontobahn.formats.ebics.requests import BankKeys, Period, check_id
-from kontobahn.formats.ebics.rights import Rights, read_rights
+from kontobahn.formats.ebics.rights import Rights, read_rights, read_to_fetch
 from kontobahn.formats.ebics.services import Kind, Order, order_of
 from kontobahn.formats.statements import StatementError, StatusReport
 from kontobahn.sentences import without_stop
@@ -146,9 +148,7 @@ class EbicsProvider(FilePayments):
         if not spoken:
             raise ProviderRefused("ProviderError", "The bank speaks neither version 3.0 nor 2.5 of EBICS")
         protocol: Protocol = "H005" if "H005" in spoken else "H004"
-        now = to_datetime(self._clock.now())
-        name = f"{partner} {user}"
-        keys = [kept_pair(await self._pool.run(new_key, version, name, now)) for version in ("A006", "X002", "E002")]
+        keys = await self._new_keys(f"{partner} {user}")
         access = Access(
             bank_name=_one(given, "bank"), url=url, protocol=protocol, host_id=host, partner_id=partner, user_id=user,
             company=_one(given, "company"), signature=keys[0], authentication=keys[1], encryption=keys[2],
@@ -157,6 +157,11 @@ class EbicsProvider(FilePayments):
         # Before the bank sees them: keys that it has and we have not would be of no use to anybody.
         await self._db.write(store.create, self._vault, flow.request.organization_id, flow.ref, access)
         return await self._show_letter(flow, await self._send_keys(flow, access))
+
+    async def _new_keys(self, name: str) -> list[KeptKey]:
+        """Makes keys for signature, authentication and encryption."""
+        now = to_datetime(self._clock.now())
+        return [kept_pair(await self._pool.run(new_key, version, name, now)) for version in ("A006", "X002", "E002")]
 
     async def _send_keys(self, flow: Flow, access: Access) -> Access:
         """Sends INI and HIA, each until the bank has it."""
@@ -240,13 +245,12 @@ class EbicsProvider(FilePayments):
 
     async def _read(self, ref: str, since: date | None, *, is_first: bool = False) -> Snapshot:
         """Fetches what is new at the bank, stores it, and returns what is stored since a day."""
-        async with self._holding(ref):
-            organization_id, access = await self._find(ref)
-            if access.stage != "compared":
-                raise ProviderRefused(rules.NOT_GRANTED, "Nobody has compared the bank's keys yet")
-            line = Line(organization_id, ref, access)
+        async with self._speaking(ref) as line:
+            access = line.access
             await self._client.resume(line)
             rights = await self._rights(line)
+            if is_first:
+                await self._ask_to_fetch(line)
             today = berlin_date(self._clock.now())
             for kind in rules.wanted_kinds(rights):
                 for order in self._orders_of(kind, rights, access):
@@ -262,22 +266,40 @@ class EbicsProvider(FilePayments):
 
     async def _rights(self, line: Line) -> Rights | None:
         """Asks what we may do. None if the bank does not tell."""
-        try:
-            told = await self._client.fetch_small(line, "HTD")
-        except ProviderRefused as error:
-            if error.raw_status not in (return_codes.NO_RIGHT, "091005", "091006"):
-                raise
-            return None
+        told = await self._told(line, "HTD") or await self._told(line, "HKD")
         if told is None:
             return None
         try:
-            rights = await self._pool.run(read_rights, told)
+            rights = await self._pool.run(read_rights, told, line.access.user_id)
         except EbicsError as error:
             raise ProviderRefused("ProviderError", without_stop(str(error))) from None
         if told != line.access.rights:
             line.access.rights = told
             await self._save(line.organization_id, line.ref, line.access)
         return rights
+
+    async def _told(self, line: Line, order_type: str) -> bytes | None:
+        try:
+            return await self._client.fetch_small(line, order_type)
+        except ProviderRefused as error:
+            if error.raw_status in return_codes.NOT_OFFERED:
+                return None
+            # The bank may have taken new keys later than it said.
+            if error.raw_status not in return_codes.NOT_ACCEPTED or not line.access.next_keys:
+                raise
+            if not await key_changes.settle(self._client, line, self._clock.now(), self._saving(line)):
+                raise
+        return await self._client.fetch_small(line, order_type)
+
+    async def _ask_to_fetch(self, line: Line) -> None:
+        told = await self._told(line, "HAA")
+        try:
+            line.access.to_fetch = [] if told is None else read_to_fetch(told)
+        except EbicsError as error:
+            log.info("to_fetch_not_read", provider=NAME, detail=str(error))
+            line.access.to_fetch = []
+        line.access.asked_at = self._clock.now()
+        await self._save(line.organization_id, line.ref, line.access)
 
     async def _snapshot(self, line: Line, rights: Rights | None, since: date | None) -> Snapshot:
         rows = await self._db.write(store.since, line.organization_id, line.ref, since)
@@ -316,7 +338,7 @@ class EbicsProvider(FilePayments):
         """Has the access for one piece of work, over all processes."""
         holder = secrets.token_hex(8)
         if not await self._db.write(store.claim, ref, holder):
-            await self._find(ref)
+            await self._find(ref)  # Says so if there is none.
             raise ProviderDown("Another process speaks with the bank for this access. Try again in a few minutes.")
         keeping = leases.renewing(self._db, RENEW_SECONDS, store.claim, ref, holder)
         try:
@@ -325,22 +347,102 @@ class EbicsProvider(FilePayments):
             keeping.cancel()
             await self._db.write(store.release, ref, holder)
 
+    @asynccontextmanager
+    async def _speaking(self, ref: str, organization_id: str | None = None) -> AsyncIterator[Line]:
+        """Has the line to a bank whose keys somebody has compared; with an organisation, only if it is its own."""
+        async with self._holding(ref):
+            owner, access = await self._find(ref)
+            if organization_id not in (None, owner):
+                raise ProviderRefused("ConnectionNotFound", "There is no such access")
+            if access.suspended_at:
+                raise ProviderRefused(LOCKED, rules.SUSPENDED)
+            if access.stage != "compared":
+                raise ProviderRefused(rules.NOT_GRANTED, "Nobody has compared the bank's keys yet")
+            line = Line(owner, ref, access)
+            if access.next_in_doubt:
+                await key_changes.settle(self._client, line, self._clock.now(), self._saving(line))
+            yield line
+
+    def _saving(self, line: Line) -> Callable[[], Awaitable[None]]:
+        return lambda: self._save(line.organization_id, line.ref, line.access)
+
     # --- Orders: files, which wait at the bank for people to sign them
 
     async def submit(
         self, organization_id: str, connection_ref: str, file: OrderFile, template: Template
     ) -> Submission:
-        async with self._holding(connection_ref):
-            owner, access = await self._find(connection_ref)
-            if owner != organization_id or access.stage != "compared":
-                raise ProviderRefused("ConnectionNotFound", "There is no such access")
-            line = Line(organization_id, connection_ref, access)
-            order = orders.order_for(await self._rights(line), template)
-            return await orders.send(self._db, self._client, line, file, order)
+        async with self._speaking(connection_ref, organization_id) as line:
+            signs = await self._db.read(store.signs, connection_ref)
+            way = orders.way_for(await self._rights(line), template, signs=signs)
+            return await orders.send(self._db, self._client, line, file, way)
 
     async def submission(self, organization_id: str, message_id: str) -> Submission | None:
         row = await self._db.read(store.find_order, organization_id, message_id)
         return None if row is None else orders.as_submission(row)
+
+    # --- A person at the line: rights, signatures, keys
+
+    async def line(self, organization_id: str, connection_ref: str) -> LineFacts:
+        owner, access = await self._find(connection_ref)
+        if owner != organization_id:
+            raise ProviderRefused("ConnectionNotFound", "There is no such access")
+        signs = await self._db.read(store.signs, connection_ref)
+        return await self._pool.run(rules.line_facts, access, signs=signs)
+
+    async def ask_rights(self, organization_id: str, connection_ref: str) -> None:
+        async with self._speaking(connection_ref, organization_id) as line:
+            await self._rights(line)
+            await self._ask_to_fetch(line)
+
+    def allow_signing(self, tx: Tx, organization_id: str, connection_ref: str, *, allowed: bool) -> None:
+        store.allow_signing(tx, organization_id, connection_ref, allowed=allowed)
+
+    async def waiting(self, organization_id: str, connection_ref: str) -> list[WaitingOrder]:
+        async with self._speaking(connection_ref, organization_id) as line:
+            signs = await self._db.read(store.signs, connection_ref)
+            return await waiting_orders.listed(self._db, self._client, line, signs=signs)
+
+    async def waiting_order(self, organization_id: str, connection_ref: str, order_id: str) -> WaitingOrder:
+        async with self._speaking(connection_ref, organization_id) as line:
+            signs = await self._db.read(store.signs, connection_ref)
+            return await waiting_orders.one(self._db, self._client, line, order_id, signs=signs)
+
+    async def sign(self, organization_id: str, connection_ref: str, order_id: str, digest: str) -> None:
+        async with self._signing(connection_ref, organization_id) as line:
+            await waiting_orders.sign(self._db, self._client, line, order_id, digest)
+            await self._look_up(line)
+
+    async def cancel(self, organization_id: str, connection_ref: str, order_id: str, digest: str) -> None:
+        async with self._signing(connection_ref, organization_id) as line:
+            await waiting_orders.cancel(self._db, self._client, line, order_id, digest)
+            await self._look_up(line)
+
+    @asynccontextmanager
+    async def _signing(self, ref: str, organization_id: str) -> AsyncIterator[Line]:
+        async with self._speaking(ref, organization_id) as line:
+            # Read here, while nobody else speaks: somebody may have switched it off meanwhile.
+            if not await self._db.read(store.signs, ref):
+                raise ProviderRefused("ActionNotSupported", waiting_orders.SWITCHED_OFF)
+            await self._rights(line)
+            yield line
+
+    async def _look_up(self, line: Line) -> None:
+        try:
+            await orders.look_up(self._db, self._client, line, self._clock.now())
+        except ProviderDown as error:
+            # The next fetch asks again.
+            log.info("protocol_not_read", provider=NAME, detail=str(error))
+
+    async def change_keys(self, organization_id: str, connection_ref: str) -> bool:
+        async with self._speaking(connection_ref, organization_id) as line:
+            name = f"{line.access.partner_id} {line.access.user_id}"
+            return await key_changes.change(
+                self._client, line, lambda: self._new_keys(name), self._clock.now(), self._saving(line)
+            )
+
+    async def suspend(self, organization_id: str, connection_ref: str) -> None:
+        async with self._speaking(connection_ref, organization_id) as line:
+            await key_changes.suspend(self._client, line, self._clock.now(), self._saving(line))
 
     # --- Pages and deliveries of the bank: there are none
 

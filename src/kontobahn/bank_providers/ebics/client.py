@@ -217,6 +217,28 @@ class EbicsClient:
                 access.subscriber(), key, transaction_id, number, segment, is_last=is_last
             )
         )
+        await self._deliver(access, body)
+
+    async def send_signature(self, access: Access, upload: Upload) -> None:
+        """Sends an order that is a signature alone. Raises ProviderDown if it is unknown whether the bank has it."""
+        now, keys = to_datetime(self._clock.now()), (access.signature.own(), access.authentication.own())
+        body = await self._in_thread(requests.upload_request, access.subscriber(), keys, access.bank(), upload, now)
+        await self._deliver(access, body)
+
+    async def upload(self, access: Access, upload: Upload, data: bytes) -> None:
+        """Sends an order of ours that is no file. Raises ProviderDown if it is unknown whether the bank has it."""
+        segments = payloads.segments(data, upload.transaction_key)
+        try:
+            begun = await self.begin_upload(access, upload._replace(segments=len(segments)))
+        except ProviderDown as error:
+            # No data were on their way.
+            raise ProviderRefused("ProviderError", without_stop(str(error))) from None
+        for number, segment in enumerate(segments, 1):
+            await self.send_segment(
+                access, begun.transaction_id or "", number, segment, is_last=number == len(segments)
+            )
+
+    async def _deliver(self, access: Access, body: bytes) -> None:
         content = await self.post(access.url, body)
         try:
             answer = await self._pool.run(answers.read_answer, content, access.protocol, access.bank().authentication)

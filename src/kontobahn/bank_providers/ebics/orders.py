@@ -7,6 +7,7 @@ the protocol alone decides: nothing is sent a second time.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from kontobahn import log
 from kontobahn.bank_providers.ebics import store
@@ -34,20 +35,29 @@ SILENCE = 15 * MINUTE
 IN_DOUBT = "The bank's answer is missing. Its protocol decides, at the next fetch; nothing is sent again until then."
 
 
-def order_for(rights: Rights | None, template: Template) -> Order:
-    """Returns the order by which a file is sent. Raises ProviderRefused unless the user can send it and cannot release it."""
+class Way(NamedTuple):
+    """The order by which a file is sent, and whether our signature could release it, so that the request must say that it does not."""
+
+    order: Order
+    could_release: bool
+
+
+def way_for(rights: Rights | None, template: Template, *, signs: bool) -> Way:
+    """Raises ProviderRefused unless the user can send the file; and cannot release it, if people do not sign here."""
     if rights is None:
         raise ProviderRefused("ActionNotSupported", "The bank does not tell this user's rights (HTD)")
     for kind in _KINDS[template]:
         found = rights.orders_of(kind)
         if not found:
             continue
-        if rights.classes_of(kind) != {"T"}:
+        could_release = rights.classes_of(kind) != {"T"}
+        if could_release and not signs:
             raise ProviderRefused(
                 "ActionNotSupported",
-                "The bank lets this user sign orders. We send only for users of signature class T, who cannot: ask the bank for one",
+                "The bank lets this user sign orders. We send only for users of signature class T, who cannot: ask the bank for one,"
+                " or switch signing on for this connection",
             )
-        return found[0]
+        return Way(found[0], could_release)
     name = "SCT:::pain.001 / CCT" if template == "SEPA" else "SCI:::pain.001 / CIP"
     raise ProviderRefused(
         "ActionNotSupported",
@@ -55,15 +65,18 @@ def order_for(rights: Rights | None, template: Template) -> Order:
     )
 
 
-async def send(db: Database, client: EbicsClient, line: Line, file: OrderFile, order: Order) -> Submission:
+async def send(db: Database, client: EbicsClient, line: Line, file: OrderFile, way: Way) -> Submission:
     """Sends a file. Raises ProviderRefused if the bank certainly does not have it."""
-    new = await db.write(store.begin_order, line.organization_id, line.ref, file.message_id)
+    # In one line: banks differ in whether line ends count for the hash.
+    content = b"".join(part.strip() for part in file.content.splitlines())
+    digest = requests.signed_digest(content)
+    new = await db.write(store.begin_order, line.organization_id, line.ref, file.message_id, digest.hex())
     if new is None:
         raise ProviderRefused("ActionNotSupported", "This file was sent before, and the bank may have it")
     row: OrderRow = new
-    # In one line: banks differ in whether line ends count for the hash.
-    content = b"".join(part.strip() for part in file.content.splitlines())
-    upload = Upload(order, requests.signed_digest(content), payloads.new_key(), 0, f"{file.message_id}.xml")
+    upload = Upload(
+        way.order, digest, payloads.new_key(), 0, f"{file.message_id}.xml", can_release=not way.could_release
+    )
     segments = payloads.segments(content, upload.transaction_key)
     try:
         begun = await client.begin_upload(line.access, upload._replace(segments=len(segments)))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from kontobahn.bank_providers.ebics.wire import Access
+from kontobahn.banking.bank_line import Ability, LineFacts
 from kontobahn.banking.interaction import CONFIRM, Document, Field, Option, Step, Words
 from kontobahn.banking.provider import PersonNeeded, ProviderDown, ProviderRefused
 from kontobahn.formats.ebics import return_codes as codes
 from kontobahn.formats.ebics.answers import Answer, NotSigned
+from kontobahn.formats.ebics.keys import Protocol, grouped
 from kontobahn.formats.ebics.rights import Rights
-from kontobahn.formats.ebics.services import Kind, asked_for
+from kontobahn.formats.ebics.services import KNOWN, Kind, asked_for
 
 NOT_GRANTED = "ProviderAccessNotGranted"
+SUSPENDED = "You have had the bank lock this access. Delete it, and connect anew with a new user and a new letter"
 NEW_KEYS = "The bank has new keys. Reconnect, and compare their hashes with the bank's letter"
 
 
@@ -61,6 +64,37 @@ def wanted_kinds(rights: Rights | None) -> tuple[Kind, ...]:
     if not rights.orders_of(booked):
         booked = "camt.054"
     return tuple(kind for kind in (booked, "camt.052", "pain.002", "payee_checks") if rights.orders_of(kind))
+
+
+# --- The line in words
+
+
+# The order in which people look for them.
+_ABILITIES: tuple[Kind, ...] = (
+    "camt.053", "mt940", "camt.052", "camt.054", "pain.002", "payee_checks",
+    "transfers", "checked_transfers", "instant_transfers", "checked_instant_transfers",
+)  # fmt: skip
+
+
+def line_facts(access: Access, *, signs: bool) -> LineFacts:
+    rights = access.told_rights()
+    own = (access.signature, access.authentication, access.encryption)
+    return LineFacts(
+        version="3.0 (H005)" if access.protocol == "H005" else "2.5 (H004)",
+        host_id=access.host_id, partner_id=access.partner_id, user_id=access.user_id,
+        user_name=(rights.user_name if rights else None) or "",
+        abilities=None if rights is None else tuple(_ability(rights, kind, access.protocol) for kind in _ABILITIES),
+        to_fetch=tuple(access.to_fetch), asked_at=access.asked_at, signs=signs,
+        hashes=tuple((key.version, grouped(key.own().public().digest(access.protocol))) for key in own),
+        keys_since=access.keys_since or access.sent_at, has_new_keys=bool(access.next_keys),
+        suspended_at=access.suspended_at or None,
+    )  # fmt: skip
+
+
+def _ability(rights: Rights, kind: Kind, protocol: Protocol) -> Ability:
+    is_upload = KNOWN[kind].direction == "upload"
+    classes = rights.classes_of(kind) if is_upload else set()
+    return Ability(kind, bool(rights.orders_of(kind)), ", ".join(sorted(classes)), asked_for(kind, protocol))
 
 
 # --- Steps

@@ -46,6 +46,18 @@ def find(tx: Tx, vault: Vault, ref: str) -> tuple[str, Access] | None:
     return None if row is None else (str(row[0]), _decode(vault.open(bytes(row[1]), _context(ref))))
 
 
+def signs(tx: Tx, ref: str) -> bool:
+    """Returns whether people may sign orders with the access."""
+    row = tx.one("SELECT signs_orders FROM ebics_accesses WHERE ref = ?", ref)
+    return row is not None and bool(row[0])
+
+
+def allow_signing(tx: Tx, organization_id: str, ref: str, *, allowed: bool) -> None:
+    tx.run(
+        "UPDATE ebics_accesses SET signs_orders = ? WHERE organization_id = ? AND ref = ?", int(allowed), organization_id, ref
+    )  # fmt: skip
+
+
 def unfinished(tx: Tx, vault: Vault, organization_id: str) -> list[tuple[str, Access]]:
     """Returns the organisation's accesses that wait for the bank or for the comparison, the newest first."""
     rows = tx.all(
@@ -98,18 +110,20 @@ class OrderRow(NamedTuple):
     said: str
     created_at: int
     updated_at: int
+    # The hash of the data that were sent; empty for files from before it was kept.
+    digest: str = ""
 
 
 ORDERS = Table("ebics_orders", OrderRow, key=("organization_id", "message_id"))
 
 
-def begin_order(tx: Tx, organization_id: str, ref: str, message_id: str) -> OrderRow | None:
+def begin_order(tx: Tx, organization_id: str, ref: str, message_id: str, digest: str) -> OrderRow | None:
     """Writes that a file is about to be sent. Returns None if it was before, and the bank may have it."""
     tx.lock("ebics_order", organization_id, message_id)
     known = find_order(tx, organization_id, message_id)
     if known is not None and known.state not in ("refused", "missing"):
         return None
-    row = OrderRow(organization_id, message_id, ref, "", "", "sending", "", tx.now, tx.now)
+    row = OrderRow(organization_id, message_id, ref, "", "", "sending", "", tx.now, tx.now, digest)
     if known is None:
         ORDERS.insert(tx, row)
         return row

@@ -69,8 +69,16 @@ class Access(msgspec.Struct, kw_only=True):
     sent_at: int = 0
     bank_authentication: KeptKey | None = None
     bank_encryption: KeptKey | None = None
-    # The answer to HTD, as the bank sent it; empty if it does not tell.
+    # The answer to HTD or HKD, as the bank sent it; empty if it does not tell.
     rights: bytes = b""
+    # The orders with something to fetch (HAA), and when we asked.
+    to_fetch: list[str] = []
+    asked_at: int = 0
+    # Keys for signature, authentication and encryption that the bank has not confirmed; in doubt from the moment they are sent.
+    next_keys: list[KeptKey] = []
+    next_in_doubt: bool = False
+    keys_since: int = 0
+    suspended_at: int = 0
     # By IBAN: the last balance that a statement closed with, which holds until the next statement.
     closings: dict[str, Balance] = {}
 
@@ -93,4 +101,4 @@ class Access(msgspec.Struct, kw_only=True):
     def told_rights(self) -> Rights | None:
         from kontobahn.formats.ebics.rights import read_rights
 
-        return read_rights(self.rights) if self.rights else None
+        return read_rights(self.rights, self.user_id) if self.rights else None

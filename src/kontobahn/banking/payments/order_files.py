@@ -33,18 +33,16 @@ from kontobahn.banking.provider import (
     OrderFile,
     OrderLine,
     PaymentOrder,
-    ProviderRefused,
-    Submission,
     Template,
 )
 from kontobahn.banking.wire import NumericId
 from kontobahn.clock import DAY, MINUTE, berlin_date, optional_datetime, to_datetime
 from kontobahn.db import Table, Tx
-from kontobahn.errors import BadRequest, Conflict, Unavailable
+from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.pain.places import place_reference
 from kontobahn.formats.statements import ReportedStatus
 from kontobahn.money import to_wire
-from kontobahn.sentences import said, without_stop
+from kontobahn.sentences import said
 
 
 class OrderFilesQuery(ListQuery):
@@ -159,23 +157,22 @@ async def discard_order_file(call: Call, id: NumericId) -> Data[PaymentOrderFile
 async def hand_out(context: Context, file: OrderFileRow) -> bytes:
     check_not_at_bank(file)
     provider = context.part(Banking).provider(file.provider)
-    written = await context.db.read(_written, provider, file)
+    written = await context.db.read(written_file, provider, file)
     if written.first_day >= berlin_date(context.clock.now()):
         return written.content
     return await context.db.write(_issue_again, provider, file)
 
 
-def _written(tx: Tx, provider: BankProvider, file: OrderFileRow) -> OrderFile:
+def written_file(tx: Tx, provider: BankProvider, file: OrderFileRow) -> OrderFile:
     return provider.order_file(file.message_id, file.created_at, orders_of(tx, file), file.issued_at)
 
 
 def _issue_again(tx: Tx, provider: BankProvider, file: OrderFileRow) -> bytes:
-    _lock(tx, file)
     # Decided again under the lock: somebody else may have fetched it at this moment.
-    again = _again(tx, file)
-    if _written(tx, provider, again).first_day < berlin_date(tx.now):
+    again = under_lock(tx, file)
+    if written_file(tx, provider, again).first_day < berlin_date(tx.now):
         again = ORDER_FILES.update(tx, again, issued_at=tx.now)
-    return _written(tx, provider, again).content
+    return written_file(tx, provider, again).content
 
 
 def file_name(file: OrderFileRow) -> str:
@@ -209,7 +206,7 @@ def warnings_of(tx: Tx, context: Context, file: OrderFileRow, rows: Sequence[Pay
     """Returns what to know before an open file is uploaded."""
     if any(row.status not in AWAITING_PAYER for row in rows):
         return []
-    written = _written(tx, context.part(Banking).provider(file.provider), file)
+    written = written_file(tx, context.part(Banking).provider(file.provider), file)
     return store.order_warnings(written, rows, berlin_date(tx.now))
 
 
@@ -380,12 +377,9 @@ def look_up(tx: Tx, organization_id: str, order_file_id: int) -> OrderFileRow | 
     return ORDER_FILES.one(tx, "organization_id = ? AND id = ?", organization_id, order_file_id)
 
 
-def _lock(tx: Tx, file: OrderFileRow) -> None:
-    """Serialises what is decided about one file."""
+def under_lock(tx: Tx, file: OrderFileRow) -> OrderFileRow:
+    """Serialises what is decided about one file, and returns it as it is now."""
     tx.lock("banking_order_file", file.organization_id, str(file.id))
-
-
-def _again(tx: Tx, file: OrderFileRow) -> OrderFileRow:
     found = look_up(tx, file.organization_id, file.id)
     assert found is not None
     return found
@@ -465,8 +459,7 @@ def check_not_at_bank(file: OrderFileRow) -> None:
 
 def discard(tx: Tx, file: OrderFileRow) -> OrderFileRow:
     """Frees the orders of a file that was not uploaded. Raises Conflict if the bank has reported on one of them."""
-    _lock(tx, file)
-    again = _again(tx, file)
+    again = under_lock(tx, file)
     if again.discarded_at is not None:
         return again
     check_not_at_bank(again)
@@ -492,28 +485,6 @@ def discard(tx: Tx, file: OrderFileRow) -> OrderFileRow:
 CLAIM_TIME = 10 * MINUTE
 
 
-async def submit(context: Context, file: OrderFileRow, actor: Actor) -> Submission:
-    """Sends a file to its bank, once. Raises Conflict if the bank has it, may have it, or refuses it."""
-    provider = context.part(Banking).provider(file.provider)
-    if not isinstance(provider, OrderLine):
-        raise Conflict("Orders from this account are not sent by us: upload the file at the bank.")
-    known = await provider.submission(file.organization_id, file.message_id)
-    if known is not None and known.state not in ("refused", "missing"):
-        check_not_at_bank(file._replace(submitted_at=file.created_at))
-    claimed, written, ref, template = await context.db.write(_claim, provider, file, actor)
-    try:
-        return await provider.submit(file.organization_id, ref, written, template)
-    except (ProviderRefused, Unavailable) as error:
-        # Only if nothing was sent that the bank may have.
-        known = await provider.submission(file.organization_id, file.message_id)
-        if known is None or known.state in ("refused", "missing"):
-            await context.db.write(not_submitted, file.organization_id, claimed.message_id)
-        if isinstance(error, Unavailable):
-            raise
-        reason = without_stop(str(error))
-        raise Conflict(said("The bank did not take the order file: {reason}.", reason=reason)) from None
-
-
 async def forget_dead_claim(context: Context, file: OrderFileRow) -> None:
     """Frees a file that a process claimed, and died before it sent anything."""
     provider = context.part(Banking).provider(file.provider)
@@ -524,36 +495,16 @@ async def forget_dead_claim(context: Context, file: OrderFileRow) -> None:
         await context.db.write(not_submitted, file.organization_id, file.message_id)
 
 
-def _claim(
-    tx: Tx, provider: BankProvider, file: OrderFileRow, actor: Actor
-) -> tuple[OrderFileRow, OrderFile, str, Template]:
-    _lock(tx, file)
-    again = _again(tx, file)
-    if again.submitted_at is not None and again.submitted_at > tx.now - CLAIM_TIME:
-        check_not_at_bank(again)
-    for row in payments_of(tx, again):
-        # Nobody cancels it meanwhile.
-        store.lock(tx, row.organization_id, row.id)
-    rows, orders = payments_of(tx, again), orders_of(tx, again)
-    for row in rows:
-        if row.status not in AWAITING_PAYER:
-            raise Conflict(said("The payment {id} is {status}.", id=row.id, status=row.status))
-    kinds = {row.template_identifier for row in rows}
-    if len(kinds) != 1:
-        raise Conflict("Banks take transfers and instant transfers in a file each: make one file of each kind.")
-    if _written(tx, provider, again).first_day < berlin_date(tx.now):
-        again = ORDER_FILES.update(tx, again, issued_at=tx.now)
-    again = ORDER_FILES.update(tx, again, submitted_at=tx.now)
-    audit.record(tx, again.organization_id, actor, "order_file.submit", str(again.id), payments=again.payments)
-    return again, _written(tx, provider, again), orders[0].connection_ref, kinds.pop()
-
-
 def not_submitted(tx: Tx, organization_id: str, message_id: str) -> None:
     """Says that the bank does not have a file: it may be sent again, handed out or discarded."""
     tx.run(
         "UPDATE banking_order_files SET submitted_at = NULL WHERE organization_id = ? AND message_id = ?",
         organization_id, message_id,
     )  # fmt: skip
+
+
+def by_message_id(tx: Tx, organization_id: str, message_id: str) -> OrderFileRow | None:
+    return ORDER_FILES.one(tx, "organization_id = ? AND message_id = ?", organization_id, message_id)
 
 
 # --- Reported on

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from kontobahn.access.principal import Principal
 from kontobahn.banking.connect import routes as connect_routes
 from kontobahn.banking.connect.routes import Connect, ConnectAnswer, ConnectQuery, Reconnect
-from kontobahn.banking.connections import accounts, routes, store
+from kontobahn.banking.connections import accounts, line, routes, store
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.connections.store import TOKEN_PREFIX, ConnectionRow
 from kontobahn.banking.provider import FILES, SANDBOX, Banking
@@ -121,6 +121,7 @@ async def bank_connection(visit: Visit, id: str) -> Response:
         consent=bank_words.consent(row, visit.now),
         bank_words=bank_words,
         files=FILES,
+        has_line=line.has_line(visit.context, row),
         may_refresh=row.status == "active" and row.provider != FILES and row.next_refresh_possible_at <= visit.now,
     )
 

@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Context
+from kontobahn.banking.bank_line import BankLine
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow
-from kontobahn.banking.payments import order_files
+from kontobahn.banking.payments import order_files, submissions
 from kontobahn.banking.payments.order_files import NewOrderFile, OrderFileRow, OrderFileStatus
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.wire import OrderWarning
@@ -46,7 +47,7 @@ SUBMISSIONS = {
         N_("Whether the bank has it is not known yet: its protocol decides at the next fetch. Nothing is sent again until then."),
         "warn",
     ),
-    "waiting": (N_("The bank has the file. Sign it in the bank's app."), "warn"),
+    "waiting": (N_("The bank has the file, where it waits for signatures."), "warn"),
     "accepted": (N_("The bank has accepted the file."), "good"),
     "refused": (N_("The bank has refused the file."), "bad"),
     "missing": (N_("The bank does not have the file. It can be sent again, or discarded."), "bad"),
@@ -156,12 +157,14 @@ async def order_file(visit: Visit, id: str) -> Response:
     provider = visit.context.part(Banking).provider(content.file.provider)
     can_send = isinstance(provider, OrderLine)
     sent = await _sent(provider, content.file)
+    line_of = content.account.connection_id if content.account and isinstance(provider, BankLine) else ""
     return visit.show(
         "order_file.html",
         file=content.file,
         content=content,
         is_open=status == "open" and content.file.submitted_at is None,
         can_send=can_send,
+        sign_at=f"{ROOT}/connections/{line_of}/line/orders" if line_of and sent and sent.state == "waiting" else "",
         sent=None if sent is None else (sent, *SUBMISSIONS[sent.state]),
         warnings=[refusal(warning.message) for warning in content.warnings],
         state=STATES[_state(content.file, status)],
@@ -186,7 +189,7 @@ async def ask_to_submit(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.context, visit.principal, numeric(id))
     return visit.ask_first(
         title=_("Send the order file %(id)s to the bank?", id=content.file.id),
-        text=_("The file goes to the bank by EBICS and waits there. Nothing is paid before somebody has signed it in the bank's app."),
+        text=_("The file goes to the bank by EBICS, unsigned, and waits there. Nothing is paid before somebody has signed it."),
         removes=[
             ngettext("One order, %(sum)s.", "%(num)s orders, %(sum)s.", len(content.payments), sum=money(content.file.amount_minor))
         ],
@@ -199,7 +202,7 @@ async def ask_to_submit(visit: Visit, id: str) -> Response:
 async def submit(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         file = await visit.read(order_files.find, visit.principal, numeric(id))
-        sent = await order_files.submit(visit.context, file, visit.actor)
+        sent = await submissions.submit(visit.context, file, visit.actor)
         return visit.redirect(f"{PATH}/{file.id}", _(SUBMISSIONS[sent.state][0]))
     response: Response = await ask_to_submit.handler(visit, id)
     return response

@@ -7,6 +7,8 @@ CREATE TABLE ebics_accesses (
   created_at BIGINT NOT NULL,
   holder TEXT NOT NULL,
   until BIGINT NOT NULL,
+  -- 1 if people may sign orders with it, on our page.
+  signs_orders BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (organization_id, ref)
 );
 CREATE UNIQUE INDEX ebics_accesses_by_ref ON ebics_accesses (ref);
@@ -51,6 +53,8 @@ CREATE TABLE ebics_orders (
   said TEXT NOT NULL,
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
+  -- Of the data that were sent, in hexadecimal digits: what a signature is made over.
+  digest TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (organization_id, message_id)
 );
 CREATE INDEX ebics_orders_open ON ebics_orders (organization_id, ref, created_at) WHERE state IN ('sending', 'unknown', 'waiting');

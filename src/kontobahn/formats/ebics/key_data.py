@@ -32,6 +32,22 @@ def other_keys_data(subscriber: Subscriber, authentication: OwnKey, encryption: 
     return _finished(root, subscriber)
 
 
+def new_keys_data(subscriber: Subscriber, keys: tuple[OwnKey, OwnKey, OwnKey]) -> bytes:
+    """Returns the data of HCS: new keys for signatures, authentication and encryption, vouched for by the old ones."""
+    signature, authentication, encryption = keys
+    protocol = subscriber.protocol
+    root = _root(NAMESPACES[protocol], "HCSRequestOrderData")
+    _add_key(root, "AuthenticationPubKeyInfo", "AuthenticationVersion", authentication.public(), protocol)
+    _add_key(root, "EncryptionPubKeyInfo", "EncryptionVersion", encryption.public(), protocol)
+    space = SIGNATURES[protocol]
+    # Its own namespace: what is added to it follows.
+    info = etree.SubElement(root, f"{{{space}}}SignaturePubKeyInfo", nsmap={None: space})
+    _fill_key(info, "SignatureVersion", signature.public(), protocol)
+    add(root, "PartnerID", subscriber.partner_id)
+    add(root, "UserID", subscriber.user_id)
+    return written(root)
+
+
 def _root(space: str, name: str) -> etree._Element:
     return etree.Element(f"{{{space}}}{name}", nsmap={None: space, "ds": DSIG})
 
@@ -43,7 +59,10 @@ def _finished(root: etree._Element, subscriber: Subscriber) -> bytes:
 
 
 def _add_key(root: etree._Element, name: str, version_name: str, key: PublicKey, protocol: Protocol) -> None:
-    info = add(root, name)
+    _fill_key(add(root, name), version_name, key, protocol)
+
+
+def _fill_key(info: etree._Element, version_name: str, key: PublicKey, protocol: Protocol) -> None:
     if protocol == "H005":
         certificate = x509.load_der_x509_certificate(key.certificate)
         data = add_dsig(info, "X509Data")

@@ -143,13 +143,17 @@ def receipt_request(subscriber: Subscriber, key: OwnKey, transaction_id: str, *,
 
 
 class Upload(NamedTuple):
-    """An order on its way: `transaction_key` encrypts signature and segments."""
+    """An order on its way: `transaction_key` encrypts signature and segments. Without segments it is a signature alone."""
 
     order: Order
     digest: bytes
     transaction_key: bytes
     segments: int
     file_name: str = ""
+    # The waiting order that it signs or cancels.
+    about: Waiting | None = None
+    # False if our signature must not count as a release, and only proves who sent the order.
+    can_release: bool = True
 
     def __repr__(self) -> str:
         return f"Upload({self.order!r}, •••)"
@@ -160,21 +164,16 @@ def upload_request(
 ) -> bytes:
     """Begins an upload with the keys for signature and authentication.
 
-    It always asks for the distributed signature: the order waits at the bank. Of a user of class T the bank takes the signature as
-    proof of the sender alone.
+    A file always asks for the distributed signature: the order waits at the bank. Of a user of class T the bank takes the signature as
+    proof of the sender alone; for others the request says so.
     """
     signature_key, key = keys
     root = _root(subscriber.protocol, "ebicsRequest")
     header = add(root, "header", authenticate="true")
     static = _add_static(header, subscriber, now)
-    details = _add_order_type(static, subscriber.protocol, upload.order.type, "OZHNN")
-    if upload.order.service is not None:
-        attributes = {"fileName": upload.file_name} if upload.file_name else {}
-        parameters = add(details, "BTUOrderParams", **attributes)
-        _add_service(parameters, upload.order.service)
-        add(parameters, "SignatureFlag", requestEDS="true")
-    else:
-        add(details, "StandardOrderParams")
+    attribute = "UZHNN" if not upload.segments else "OZHNN" if upload.can_release else "DZHNN"
+    details = _add_order_type(static, subscriber.protocol, upload.order.type, attribute)
+    _add_upload_parameters(details, upload)
     _add_bank_keys(static, subscriber.protocol, bank)
     add(static, "SecurityMedium", SECURITY_MEDIUM)
     add(static, "NumSegments", str(upload.segments))
@@ -189,6 +188,19 @@ def upload_request(
         add(transfer, "DataDigest", encoded(upload.digest), SignatureVersion=signature_key.version)
     sign(root, key)
     return written(root)
+
+
+def _add_upload_parameters(details: etree._Element, upload: Upload) -> None:
+    if upload.about is not None:
+        _add_waiting(details, f"{upload.order.type}OrderParams", upload.about)
+    elif upload.order.service is not None:
+        attributes = {"fileName": upload.file_name} if upload.file_name else {}
+        parameters = add(details, "BTUOrderParams", **attributes)
+        _add_service(parameters, upload.order.service)
+        if upload.can_release:
+            add(parameters, "SignatureFlag", requestEDS="true")
+    else:
+        add(details, "StandardOrderParams")
 
 
 def upload_segment_request(

@@ -16,6 +16,11 @@ NOTICES = frozenset({OK, RECEIVED, NOT_RECEIVED, "011301", "031001"})
 PASSING = frozenset({"061099", "091119"})
 # The bank does not know the user, has not activated or has locked it.
 USER_STATE = frozenset({"091002", "091003", "091004"})
+# The bank has no such order for us; it knew us well enough to say so.
+NOT_OFFERED = frozenset({NO_RIGHT, "091005", "091006"})
+# The keys that a request was signed with are not those that the bank has.
+NOT_ACCEPTED = USER_STATE | {"061001"}
+KNOWN_KEYS = "091218"
 # The transaction is lost; a new one may begin.
 LOST_TRANSACTION = frozenset({"091101", "091102", "091103", "091104", "091105", "011101"})
 
@@ -63,7 +68,7 @@ WORDS = {
     "091209": "The certificate is not valid yet",
     "091210": "The certificate is for another purpose",
     "091217": "The bank takes keys with certificates only",
-    "091218": "The bank knows these keys already",
+    KNOWN_KEYS: "The bank knows these keys already",
     "091219": "The bank does not accept the certificates",
     "091301": "The signature of the order is wrong",
     "091302": "The user may not use this account",

@@ -1,14 +1,13 @@
-"""Order data about the subscriber: accounts and rights (HTD), and orders that wait for signatures (HVU, HVZ)."""
+"""Order data about the subscriber: accounts and rights (HTD, HKD), and what there is to fetch (HAA)."""
 
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from lxml import etree
 
-from kontobahn.formats.ebics.documents import EbicsError, at, child, local, read_document, text_at
+from kontobahn.formats.ebics.documents import EbicsError, child, local, read_document, text_at
 from kontobahn.formats.ebics.services import Btf, Kind, Order, is_of_kind
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -55,15 +54,17 @@ class Rights(NamedTuple):
         }
 
 
-def read_rights(content: bytes) -> Rights:
-    """Reads the data of HTD. HKD has the same of all users, of which only ours would count."""
+def read_rights(content: bytes, user_id: str) -> Rights:
+    """Reads the data of HTD, or of HKD, which has the same of all users."""
     root = read_document(content, MAX_BYTES)
-    if local(root) != "HTDResponseOrderData":
-        raise EbicsError("The bank's answer does not tell the user's rights.")
-    partner, user = child(root, "PartnerInfo"), child(root, "UserInfo")
-    if partner is None or user is None:
-        raise EbicsError("The bank's answer does not tell the user's rights.")
     space = f"{{{etree.QName(root).namespace}}}"
+    users = root.findall(f"{space}UserInfo")
+    if local(root) == "HKDResponseOrderData":
+        users = [node for node in users if text_at(node, "UserID") == user_id]
+    partner = child(root, "PartnerInfo")
+    if local(root) not in ("HTDResponseOrderData", "HKDResponseOrderData") or partner is None or len(users) != 1:
+        raise EbicsError("The bank's answer does not tell the user's rights.")
+    [user] = users
     accounts = [_account(node) for node in partner.findall(f"{space}AccountInfo")]
     agreed = [order for node in partner.findall(f"{space}OrderInfo") for order in _orders(node)]
     own = [
@@ -74,13 +75,22 @@ def read_rights(content: bytes) -> Rights:
     return Rights(text_at(user, "Name"), tuple(account for account in accounts if account), tuple(agreed), tuple(own))
 
 
+def read_to_fetch(content: bytes) -> list[str]:
+    """Reads the data of HAA: the orders for which there is something to fetch, by the bank's names."""
+    root = read_document(content, MAX_BYTES)
+    if local(root) != "HAAResponseOrderData":
+        raise EbicsError("The bank's answer does not tell what there is to fetch.")
+    services = [service_of(node) for node in root if local(node) == "Service"]
+    return [str(service) for service in services if service] + (text_at(root, "OrderTypes") or "").split()
+
+
 def _orders(node: etree._Element) -> list[Order]:
-    service = _service(child(node, "Service"))
+    service = service_of(child(node, "Service"))
     names = text_at(node, "AdminOrderType") or text_at(node, "OrderType") or text_at(node, "OrderTypes") or ""
     return [Order(name, service if name in ("BTD", "BTU") else None) for name in names.split()]
 
 
-def _service(node: etree._Element | None) -> Btf | None:
+def service_of(node: etree._Element | None) -> Btf | None:
     if node is None:
         return None
     message, container = child(node, "MsgName"), child(node, "Container")
@@ -104,60 +114,3 @@ def _account(node: etree._Element) -> AccountOfBank | None:
         return None
     currency = (node.get("Currency") or "EUR").strip().upper()
     return AccountOfBank(iban, currency, text_at(node, "AccountHolder"), node.get("Description"))
-
-
-# --- Orders that wait for signatures
-
-
-class WaitingOrder(NamedTuple):
-    order_id: str
-    order: Order
-    # As the bank states them; None if it does not.
-    amount: Decimal | None
-    currency: str | None
-    payments: int | None
-    needed: int
-    done: int
-    sender: str
-    # The hash of the order's data, which says whether it is the one that we sent.
-    digest: bytes
-
-
-def read_waiting(content: bytes) -> list[WaitingOrder]:
-    """Reads the data of HVU or HVZ."""
-    root = read_document(content, MAX_BYTES)
-    if local(root) not in ("HVUResponseOrderData", "HVZResponseOrderData"):
-        raise EbicsError("The bank's answer does not tell which orders wait.")
-    return [_waiting(node) for node in root if local(node) == "OrderDetails"]
-
-
-def _waiting(node: etree._Element) -> WaitingOrder:
-    from kontobahn.formats.ebics.payloads import decoded
-
-    order_type = text_at(node, "AdminOrderType") or text_at(node, "OrderType") or ""
-    signing, originator, total = at(node, "SigningInfo"), at(node, "OriginatorInfo"), at(node, "TotalAmount")
-    digest = text_at(node, "DataDigest")
-    sender = "" if originator is None else text_at(originator, "Name") or text_at(originator, "UserID") or ""
-    return WaitingOrder(
-        order_id=text_at(node, "OrderID") or "",
-        order=Order(order_type or "BTU", _service(child(node, "Service"))),
-        amount=None if total is None else _amount(total.text),
-        currency=text_at(node, "Currency") or (None if total is None else total.get("Currency")),
-        payments=_count(text_at(node, "TotalOrders")),
-        needed=_count(signing.get("NumSigRequired")) or 0 if signing is not None else 0,
-        done=_count(signing.get("NumSigDone")) or 0 if signing is not None else 0,
-        sender=sender,
-        digest=decoded(digest) if digest else b"",
-    )
-
-
-def _count(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else None
-
-
-def _amount(text: str | None) -> Decimal | None:
-    try:
-        found = Decimal((text or "").strip())
-    except InvalidOperation:
-        return None
-    return found if found.is_finite() else None
