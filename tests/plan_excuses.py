@@ -14,7 +14,7 @@ NEVER_LARGE = {
 
 # An organisation, a client or a connection has a handful: reading all of these is no history. Those of everybody are.
 FEW_OF_AN_ORGANISATION = {
-    "agency_clients", "api_keys", "banking_account_aliases", "banking_account_merges", "banking_account_sources",
+    "agency_clients", "api_keys", "assistants_grants", "banking_account_aliases", "banking_account_merges", "banking_account_sources",
     "banking_accounts", "banking_connect_flows", "banking_connections",
     "banking_counters",
     "banking_interactions", "banking_removals", "books_cash_books", "books_clients", "books_denied_rights", "books_document_types",

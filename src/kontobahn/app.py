@@ -30,7 +30,8 @@ from kontobahn.api.server import Api, ApiDependencies
 from kontobahn.api.tasks import Tasks
 from kontobahn.api.wire import Answer
 from kontobahn.assistants import access as assistant_access
-from kontobahn.assistants import prepared
+from kontobahn.assistants import grants, prepared, token_calls
+from kontobahn.assistants.client_documents import ClientDocuments
 from kontobahn.auth import client_access as auth_client_access
 from kontobahn.auth import invitations as auth_invitations
 from kontobahn.auth import passwords as auth_passwords
@@ -117,7 +118,12 @@ ERRORS: dict[str, type[Error]] = {
     "Reconciliation": reconciliation_wire.ReconciliationError,
 }
 # The paths of assistants, where they are let in.
-MCP_PATHS = frozenset(("/mcp", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"))
+MCP_PATHS = frozenset(
+    (
+        *("/mcp", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"),
+        *(token_calls.METADATA, token_calls.TOKEN, token_calls.REVOKE),
+    )
+)
 # The paths that programs ask to watch the service, often before a person has opened a page.
 SYSTEM_PATHS = frozenset(("/healthz", "/readyz", "/metrics", "/openapi.json"))
 FINTS, ENABLE_BANKING, EBICS = "fints", "enable_banking", "ebics"
@@ -162,6 +168,7 @@ def all_endpoints() -> list[Endpoint]:
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """Everything that calls and jobs work with: every area's providers behind their ports."""
+    outbound = open_outbound_client(settings)
     parts = (
         SignIns(db, vault),
         identity_provider.set_up(settings, clock),
@@ -176,10 +183,16 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         Mobility({OwnTickets.name: OwnTickets()}),
         sandbox_controls(),
         Mailboxes(Rule.of_setting(settings.mailbox_allow, "mailbox_allow")),
-        Events(open_outbound_client(settings), Watch(db)),
+        Events(outbound, Watch(db)),
+        ClientDocuments(outbound, clock),
     )
     return Context(
-        db, vault, settings, clock, {type(part): part for part in parts}, user_removals=(_remove_bank_connections,)
+        db,
+        vault,
+        settings,
+        clock,
+        {type(part): part for part in parts},
+        user_removals=(_remove_bank_connections, grants.end_of_user),
     )
 
 
@@ -410,6 +423,7 @@ class Application:
                 self.api,
                 self.authenticator,
                 self.db,
+                self.vault,
                 self.windows,
                 limits.groups(self.settings),
                 self.settings.base_url,

@@ -6,6 +6,7 @@ from kontobahn import credits
 from kontobahn.access import factors, passwords, sessions, signin
 from kontobahn.api import idempotency, request_log, tasks
 from kontobahn.api.call import Context
+from kontobahn.assistants import grants
 from kontobahn.bank_providers.ebics import store as ebics_store
 from kontobahn.bank_providers.enable_banking import store as enable_banking_store
 from kontobahn.bank_providers.fints import store as fints_store
@@ -41,6 +42,7 @@ _EXPIRED = (
     enable_banking_store.end_orphans,
     mail_outbox.purge,
     merges.purge,
+    grants.purge,
     datev.tidy,
 )
 

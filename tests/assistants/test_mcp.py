@@ -149,7 +149,7 @@ def test_whoever_has_no_key_or_was_not_let_in_gets_no_further(service: Service) 
         answer = service.http.post("/mcp", json=message, headers=headers)
         assert answer.status_code == 401
         challenge = answer.headers["www-authenticate"]
-        assert 'scope="ledger:read"' in challenge
+        assert 'scope="read"' in challenge
         address = challenge.partition('resource_metadata="')[2].partition('"')[0]
         assert service.http.get(address).json()["resource"] == f"{service.base_url}/mcp"
     closed = service.http.post("/mcp", json=message, headers={"authorization": f"Bearer {owner.key}"})

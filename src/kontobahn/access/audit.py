@@ -96,9 +96,12 @@ def actions(tx: Tx, organization_id: str) -> list[str]:
 
 
 def name_of(tx: Tx, organization_id: str, actor: str) -> str:
-    """The name of a person or a key behind `user:…` or `key:…`; otherwise the actor as it is."""
+    """The name of a person, a key, or a person with an assistant; otherwise the actor as it is."""
     kind, _, number = actor.partition(":")
     row = None
+    if kind == "assistant":
+        user_id, _, assistant = number.partition("/")
+        return f"{name_of(tx, organization_id, f'user:{user_id}')} · {assistant}"
     if kind == "user":
         # Also somebody of another organisation who has access to this one.
         row = tx.one("SELECT name FROM users WHERE id = ?", number)

@@ -108,10 +108,20 @@ class Principal(NamedTuple):
     # Of a session: when the person last showed who they are, and whether they lack the second factor that is required.
     confirmed_at: int = 0
     must_add_factor: bool = False
+    # Of an assistant that a person has connected: the grant, and the name that it gives itself.
+    grant_id: str | None = None
+    assistant: str = ""
+
+    @property
+    def caller_id(self) -> str | None:
+        """The key, or the grant of an assistant, that calls are counted and listed by."""
+        return self.key_id or self.grant_id
 
     @property
     def actor(self) -> str:
         """As the audit log names it."""
+        if self.assistant:
+            return f"assistant:{self.user_id}/{self.assistant}"
         return f"key:{self.key_id}" if self.key_id else f"user:{self.user_id}"
 
     def may(self, role: Role) -> bool:

@@ -147,7 +147,7 @@ class Call:
     @property
     def cause(self) -> Cause:
         """The words of the credit statement about this call; for every reservation, also one that outlives the call."""
-        return Cause(self.request_id, self.endpoint.name, self.principal.key_id, self.quelle)
+        return Cause(self.request_id, self.endpoint.name, self.principal.caller_id, self.quelle)
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.context.db.read(fn, *args, **kwargs)

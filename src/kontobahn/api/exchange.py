@@ -40,6 +40,8 @@ from kontobahn.threads import Pool
 
 Scope = MutableMapping[str, Any]
 
+# In the scope of a request that the service makes to itself: for whom. Nothing that arrives over the network can set it.
+INNER_CALLER = "kontobahn.caller"
 # A larger body is decoded, and a larger answer compressed, beside the event loop.
 DECODE_INLINE_BYTES = 16 * 1024
 # Proxies before the first that is not trusted; more than this is nobody's network.

@@ -22,6 +22,7 @@ from kontobahn.api.call import Call, Context, DeferredWrites, check_allowed, che
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import (
     DECODE_INLINE_BYTES,
+    INNER_CALLER,
     Exchange,
     Routes,
     Scope,
@@ -256,6 +257,9 @@ class Api:
 
     async def _identify(self, exchange: Exchange) -> Unauthorized | None:
         """Finds the principal. Returns the refusal of a key or token, to be raised once the request has been counted."""
+        exchange.principal = exchange.scope.get(INNER_CALLER)
+        if exchange.principal is not None:
+            return None
         key = exchange.header(b"x-api-key")
         try:
             if key is not None:
@@ -278,7 +282,7 @@ class Api:
         endpoint, principal = exchange.endpoint, exchange.principal
         name = endpoint.group if endpoint is not None else limits.group_of(exchange.scope["path"])
         by_key = principal is not None and name == limits.API
-        identity = f"key:{principal.key_id}" if principal and by_key else f"ip:{block_of(exchange.ip)}"
+        identity = f"key:{principal.caller_id}" if principal and by_key else f"ip:{block_of(exchange.ip)}"
         group = self._dependencies.groups[name]
         exchange.hit = hit = await self._dependencies.windows.hit(group, identity)
         exchange.policy = self._policies[name]
@@ -297,7 +301,7 @@ class Api:
         if purpose.strip().lower() != "dropdown":
             return price
         group = self._dependencies.groups[limits.DROPDOWN]
-        hit = await self._dependencies.windows.hit(group, f"key:{exchange.principal.key_id}")
+        hit = await self._dependencies.windows.hit(group, f"key:{exchange.principal.caller_id}")
         return 0 if hit.allowed else price
 
     async def _claim(self, exchange: Exchange, endpoint: Endpoint, call: Call) -> StoredAnswer | None:
@@ -354,7 +358,7 @@ class Api:
         seconds = time.perf_counter() - exchange.started
         organization_id = principal.organization_id if principal else None
         noted = Noted(
-            self._dependencies.clock.now(), principal.key_id if principal else None, call.quelle if call else "",
+            self._dependencies.clock.now(), principal.caller_id if principal else None, call.quelle if call else "",
             exchange.endpoint, scope["path"], scope.get("query_string", b""), status, exchange.request_id,
             call.charged if call else 0, round(seconds * 1_000_000), *exchange.error,
         )  # fmt: skip

@@ -15,6 +15,7 @@ from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, put
 from kontobahn.api.wire import Answer, Body, OrganizationQuery, Timestamp, Uuid
+from kontobahn.assistants import grants
 from kontobahn.clock import optional_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Forbidden
@@ -156,6 +157,8 @@ def switch(tx: Tx, organization_id: str, enabled: bool, actor: Actor) -> None:
         " changed_at = excluded.changed_at",
         organization_id, int(enabled), actor.name, tx.now,
     )  # fmt: skip
+    if not enabled:
+        grants.end_of_organization(tx, organization_id, actor)
     audit.record(tx, organization_id, actor, "assistants.enable" if enabled else "assistants.disable", organization_id)
 
 

@@ -197,9 +197,9 @@ class Visit:
             self.new_cookies["notice"] = self.dependencies.cookies.seal_notice(kind, notice)
         return RedirectResponse(path, 303, security.HEADERS)
 
-    def leave(self, url: str, title: str) -> Response:
+    def leave(self, url: str, title: str, text: str = "") -> Response:
         """Leads to another site, such as the bank's page. A redirect after a form would be stopped by our own policy."""
-        response = self.show("leave.html", 200, url=url, title=title)
+        response = self.show("leave.html", 200, url=url, title=title, text=text)
         response.headers["Refresh"] = f"0; url={quote(url, safe=':/?#[]@!$&()*+,;=%-._~')}"
         return response
 

@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from kontobahn.access.principal import Principal
+from kontobahn.api.exchange import INNER_CALLER
 from kontobahn.json_text import encode
 from kontobahn.outbound import OutboundClient, Refused, Unreached
 
@@ -81,15 +83,20 @@ Asgi = Callable[[dict[str, Any], Any, Any, str], Awaitable[None]]
 class InnerChannel:
     """Calls as requests of the application to itself: they are checked, limited, charged and listed as all others."""
 
-    def __init__(self, api: Asgi, token: str, ip: str) -> None:
-        self._api, self._token, self._ip = api, token, ip
+    def __init__(self, api: Asgi, caller: str | Principal, ip: str) -> None:
+        """`caller`: an API key, or the person for whom an assistant was let in, whose token counts nowhere else."""
+        self._api, self._caller, self._ip = api, caller, ip
 
     async def ask(self, method: str, path: str, query: Mapping[str, Any], body: bytes | None) -> Reply:
-        headers = [(b"x-api-key", self._token.encode()), (b"content-type", b"application/json")]
-        scope = {
+        headers = [(b"content-type", b"application/json")]
+        if isinstance(self._caller, str):
+            headers.append((b"x-api-key", self._caller.encode()))
+        scope: dict[str, Any] = {
             "type": "http", "method": method, "path": path, "query_string": query_text(query).encode(),
             "headers": headers, "client": (self._ip, 0),
         }  # fmt: skip
+        if isinstance(self._caller, Principal):
+            scope[INNER_CALLER] = self._caller
         status, sent, parts = 0, {}, []
 
         async def receive() -> dict[str, Any]:

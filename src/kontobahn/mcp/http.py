@@ -1,4 +1,5 @@
-"""`POST /mcp`: the caller is known by an API key, the organisation has let assistants in, then the protocol begins.
+"""`POST /mcp`: the caller is known by an API key or a grant's token, the organisation has let assistants in, then the protocol begins.
+Beside it the addresses at which a program gets such a token.
 
 No session is kept, so any worker answers any request.
 """
@@ -18,31 +19,45 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from kontobahn import limits
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.access.principal import Principal
-from kontobahn.assistants import access
+from kontobahn.assistants import access, grants, presets, token_calls
+from kontobahn.assistants.authorization import RESOURCE_PATH, resource_of
+from kontobahn.assistants.grants import ACCESS_PREFIX
+from kontobahn.assistants.presets import PRESETS, Preset
 from kontobahn.db import Database
-from kontobahn.errors import BadRequest, Forbidden, KontobahnError, TooLarge, TooManyRequests, Unauthorized
+from kontobahn.errors import (
+    BadRequest,
+    Forbidden,
+    KontobahnError,
+    MethodNotAllowed,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+)
 from kontobahn.ids import block_of
 from kontobahn.json_text import encode
 from kontobahn.limits import Group, Windows
 from kontobahn.mcp.channel import Asgi, InnerChannel
 from kontobahn.mcp.server import Rights, find_tool, make_server
-from kontobahn.mcp.tools import PRESETS, Preset
+from kontobahn.vault import Vault
 
-PATH = "/mcp"
 METADATA = "/.well-known/oauth-protected-resource"
-MAX_BODY_BYTES = 256 * 1024
+MAX_BODY_BYTES, MAX_FORM_BYTES = 256 * 1024, 16 * 1024
 _RIGHTS = "kontobahn.rights"
-# The narrowest scope that is of use: a client that may ask for more asks for everything it is told.
-_SCOPE = "ledger:read"
 
 
 class Dependencies(NamedTuple):
     api: Asgi
     authenticator: Authenticator
     db: Database
+    vault: Vault
     windows: Windows
     groups: Mapping[str, Group]
     base_url: str
+
+
+class Caller(NamedTuple):
+    principal: Principal
+    preset: Preset
 
 
 class Assistants:
@@ -70,16 +85,23 @@ class Assistants:
             await self._over.wait()
 
     async def __call__(self, scope: Any, receive: Any, send: Any, ip: str) -> None:
-        if scope["path"] != PATH:
-            await self._describe(send)
-            return
+        base_url, path = self._dependencies.base_url, scope["path"]
         try:
-            rights = await self._let_in(scope, ip)
-            body = await _read(receive)
-            _check_tool(rights, body)
+            if path == RESOURCE_PATH:
+                await self._speak(scope, receive, send, ip)
+            elif path in (token_calls.TOKEN, token_calls.REVOKE):
+                await self._exchange(scope, receive, send, ip)
+            elif path == token_calls.METADATA:
+                await _send_json(send, 200, token_calls.describe(base_url), [])
+            else:
+                await _send_json(send, 200, _description(base_url), [])
         except KontobahnError as error:
-            await self._refuse(send, error)
-            return
+            await self._refuse(send, error, _wanted_preset(scope, otherwise=PRESETS[0]) or PRESETS[0])
+
+    async def _speak(self, scope: Any, receive: Any, send: Any, ip: str) -> None:
+        rights = await self._let_in(scope, ip)
+        body = await _read(receive, MAX_BODY_BYTES)
+        _check_tool(rights, body)
         scope = dict(scope) | {_RIGHTS: rights}
         await self._manager.handle_request(scope, _replay(body, receive), send)
 
@@ -89,27 +111,51 @@ class Assistants:
         token = (
             bearer[7:].strip() if bearer[:7].lower() == "bearer " else headers.get(b"x-api-key", b"").decode("latin-1")
         )
-        principal: Principal | None = None
-        refusal = Unauthorized("Send `Authorization: Bearer <API key>`.")
+        found: Caller | None = None
+        refusal = Unauthorized("Send `Authorization: Bearer <API key>`, or sign in.")
         if token:
             try:
-                principal = await self._dependencies.authenticator.by_key(token)
+                found = await self._recognise(token)
             except Unauthorized as error:
                 refusal = error
-        await self._count(principal, ip)
-        if principal is None:
+        await self._count(found.principal if found else None, ip)
+        if found is None:
             raise refusal
+        principal, own = found
         await self._dependencies.db.read(access.check_enabled, principal.organization_id)
-        preset = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("tools", [PRESETS[-1]])[-1]
-        if preset not in PRESETS:
+        wanted = _wanted_preset(scope)
+        if wanted is None:
             raise BadRequest(f"The query parameter `tools` must be one of {', '.join(PRESETS)}.", field="tools")
-        return Rights(
-            InnerChannel(self._dependencies.api, token, ip), principal.role, principal.scopes, _preset(preset)
+        caller = principal if principal.grant_id else token
+        channel = InnerChannel(self._dependencies.api, caller, ip)
+        return Rights(channel, principal.role, principal.scopes, presets.narrower(wanted, own))
+
+    async def _recognise(self, token: str) -> Caller:
+        """Returns whose token it is, and the widest preset that it has. Raises Unauthorized if it is nobody's."""
+        dependencies = self._dependencies
+        if not token.startswith(ACCESS_PREFIX):
+            return Caller(await dependencies.authenticator.by_key(token), PRESETS[-1])
+        digest, resource = dependencies.vault.token_hash(token), resource_of(dependencies.base_url)
+        bearer = await dependencies.db.read(grants.authenticate, digest, resource)
+        if bearer.is_to_be_noted:
+            await dependencies.db.write(grants.note_use, bearer.grant)
+        return Caller(bearer.principal, bearer.grant.preset)
+
+    async def _exchange(self, scope: Any, receive: Any, send: Any, ip: str) -> None:
+        """Gives tokens for a code or a token, or takes them back."""
+        if scope["method"] != "POST":
+            raise MethodNotAllowed(("POST",))
+        await self._count(None, ip)
+        body = await _read(receive, MAX_FORM_BYTES)
+        dependencies = self._dependencies
+        found = await token_calls.answer(
+            dependencies.db, dependencies.vault, dependencies.base_url, scope["path"], body
         )
+        await _send_json(send, found.status, found.body, [])
 
     async def _count(self, principal: Principal | None, ip: str) -> None:
         group = self._dependencies.groups[limits.API]
-        identity = f"key:{principal.key_id}" if principal else f"ip:{block_of(ip)}"
+        identity = f"key:{principal.caller_id}" if principal else f"ip:{block_of(ip)}"
         hit = await self._dependencies.windows.hit(group, identity)
         if not hit.allowed:
             raise TooManyRequests(
@@ -117,29 +163,30 @@ class Assistants:
                 retry_after_seconds=hit.reset_seconds,
             )
 
-    async def _refuse(self, send: Any, error: KontobahnError) -> None:
+    async def _refuse(self, send: Any, error: KontobahnError, preset: Preset) -> None:
         headers = []
-        if error.status in (401, 403):
-            kind = "" if error.status == 401 else 'error="insufficient_scope", '
-            challenge = (
-                f'Bearer {kind}resource_metadata="{self._dependencies.base_url}{METADATA}{PATH}", scope="{_SCOPE}"'
-            )
+        # The narrowest scope that is of use: a client that may ask for more asks for everything it is told.
+        lacking = error.extra.get("missing_scope")
+        if error.status == 401 or lacking:
+            kind = 'error="insufficient_scope", ' if lacking else ""
+            address = f"{self._dependencies.base_url}{METADATA}{RESOURCE_PATH}"
+            challenge = f'Bearer {kind}resource_metadata="{address}", scope="{lacking or preset}"'
             headers.append((b"www-authenticate", challenge.encode()))
         if isinstance(error, TooManyRequests):
             headers.append((b"retry-after", str(error.retry_after_seconds).encode()))
         await _send_json(send, error.status, {"error": str(error)} | dict(error.extra), headers)
 
-    async def _describe(self, send: Any) -> None:
-        """Answers where the resource is and how it is entered (RFC 9728). No authorisation server yet: keys are typed in."""
-        base_url = self._dependencies.base_url
-        described = {
-            "resource": f"{base_url}{PATH}",
-            "resource_name": "Kontobahn",
-            "bearer_methods_supported": ["header"],
-            "scopes_supported": [_SCOPE],
-            "resource_documentation": f"{base_url}/docs/guide/assistants",
-        }
-        await _send_json(send, 200, described, [])
+
+def _description(base_url: str) -> dict[str, Any]:
+    """Says where the resource is and how it is entered (RFC 9728)."""
+    return {
+        "resource": resource_of(base_url),
+        "resource_name": "Kontobahn",
+        "authorization_servers": [base_url],
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": list(PRESETS),
+        "resource_documentation": f"{base_url}/docs/guide/assistants",
+    }
 
 
 def _rights_of(context: ServerRequestContext[Any, Any]) -> Rights:
@@ -148,11 +195,12 @@ def _rights_of(context: ServerRequestContext[Any, Any]) -> Rights:
     return rights
 
 
-def _preset(text: str) -> Preset:
-    return next(preset for preset in PRESETS if preset == text)
+def _wanted_preset(scope: Any, otherwise: Preset = PRESETS[-1]) -> Preset | None:
+    """The preset that the address names, or the other if it names none; None if there is no such preset."""
+    return presets.find(parse_qs(scope.get("query_string", b"").decode("latin-1")).get("tools", [otherwise])[-1])
 
 
-async def _read(receive: Any) -> bytes:
+async def _read(receive: Any, limit: int) -> bytes:
     parts, size = [], 0
     while True:
         message = await receive()
@@ -160,8 +208,8 @@ async def _read(receive: Any) -> bytes:
             raise BadRequest("The request ended before its body was whole.")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > MAX_BODY_BYTES:
-            raise TooLarge(f"A message has at most {MAX_BODY_BYTES} bytes.")
+        if size > limit:
+            raise TooLarge(f"A message has at most {limit} bytes.")
         if not message.get("more_body"):
             return b"".join(parts)
 
@@ -190,7 +238,7 @@ def _check_tool(rights: Rights, body: bytes) -> None:
     params = message.get("params")
     tool = find_tool(params.get("name")) if isinstance(params, dict) else None
     if tool is not None and not rights.may(tool):
-        raise Forbidden(f"This key may not use {tool.name}.")
+        raise Forbidden(f"You may not use {tool.name} with this key or sign-in.", missing_scope=tool.preset)
 
 
 async def _send_json(send: Any, status: int, answer: object, headers: list[tuple[bytes, bytes]]) -> None:

@@ -14,9 +14,10 @@ from mcp.server.lowlevel import Server
 from kontobahn import __version__, log
 from kontobahn.access.principal import ROLES, Role
 from kontobahn.api.wire import refuse
+from kontobahn.assistants.presets import PRESETS, Preset
 from kontobahn.errors import BadRequest
 from kontobahn.mcp.channel import Caller, CallFailed, Channel
-from kontobahn.mcp.tools import PRESETS, TOOLS, BadArgument, Preset, Tool
+from kontobahn.mcp.tools import TOOLS, BadArgument, Tool
 
 INSTRUCTIONS = (
     "Books, banks and received invoices of a German company. Amounts are texts, exact to the cent. Words in «…», or under"

@@ -14,11 +14,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kontobahn.access.principal import Role, Scope
+from kontobahn.assistants.presets import Preset
 from kontobahn.mcp.answers import Format, Listing, amount, foreign, render, total
 from kontobahn.mcp.channel import Caller
-
-Preset = Literal["read", "bookkeeping", "payments"]
-PRESETS: tuple[Preset, ...] = ("read", "bookkeeping", "payments")
 
 
 class BadArgument(Exception):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from kontobahn.access import audit
-from kontobahn.assistants import access, prepared
+from kontobahn.assistants import access, grants, prepared
 from kontobahn.assistants.prepared import PreparedRow, State
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
@@ -16,6 +16,7 @@ from kontobahn.banking.payments.wire import PaymentApiQuery
 from kontobahn.dashboard import books as book_pages
 from kontobahn.dashboard import once
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.pages.assistant_grants import PRESET_NAMES
 from kontobahn.dashboard.pages.payments import created_words
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
@@ -46,6 +47,12 @@ class Line(NamedTuple):
     state: tuple[str, str]
 
 
+class Listed(NamedTuple):
+    is_enabled: bool
+    connected: list[grants.Listed]
+    rows: list[PreparedRow]
+
+
 class Facts(NamedTuple):
     row: PreparedRow
     # The account that is paid from; None for a cash entry, and for one that is gone.
@@ -63,20 +70,27 @@ class Made(NamedTuple):
 
 @page("/assistants", help="assistants")
 async def assistants(visit: Visit) -> Response:
-    is_enabled, rows = await visit.read(_listed, visit.organization_id)
+    listed = await visit.read(_listed, visit.organization_id)
     settings = visit.context.settings
     return visit.show(
         "assistants.html",
-        is_enabled=is_enabled,
+        is_enabled=listed.is_enabled,
         address=f"{settings.base_url}/mcp" if settings.mcp else "",
         base_url=settings.base_url,
         may_switch=visit.may("admin"),
-        rows=[_line(row, visit.now) for row in rows],
+        connected=listed.connected,
+        preset_names=PRESET_NAMES,
+        may_disconnect=lambda grant: visit.may("admin") or grant.user_id == visit.principal.user_id,
+        rows=[_line(row, visit.now) for row in listed.rows],
     )
 
 
-def _listed(tx: Tx, organization_id: str) -> tuple[bool, list[PreparedRow]]:
-    return access.is_enabled(tx, organization_id), prepared.latest(tx, organization_id, MAX_LISTED)
+def _listed(tx: Tx, organization_id: str) -> Listed:
+    return Listed(
+        access.is_enabled(tx, organization_id),
+        grants.listing(tx, organization_id),
+        prepared.latest(tx, organization_id, MAX_LISTED),
+    )
 
 
 def _line(row: PreparedRow, now: int) -> Line:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from kontobahn.access import audit, keys, users
 from kontobahn.access.audit import COMMAND_LINE, SYSTEM, AuditEntry
 from kontobahn.access.identities import PROVIDER
+from kontobahn.assistants import grants
 from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters
@@ -24,7 +25,9 @@ from kontobahn.db import Tx
 MAX_CSV_ROWS = 20_000
 ACTIONS = {
     "assistants.approve": N_("Something prepared by an assistant approved"),
+    "assistants.connect": N_("Assistant connected"),
     "assistants.disable": N_("Assistants switched off"),
+    "assistants.disconnect": N_("Assistant disconnected"),
     "assistants.enable": N_("Assistants switched on"),
     "assistants.prepare_cash_entry": N_("Cash entry prepared by an assistant"),
     "assistants.prepare_payment": N_("Payment prepared by an assistant"),
@@ -247,7 +250,8 @@ def _wanted(tx: Tx, organization_id: str, filters: Filters[AuditFilters], limit:
 async def names_of_actors(visit: Visit, organization_id: str) -> dict[str, str]:
     people = await visit.read(users.listing, organization_id)
     made = await visit.read(keys.listing, organization_id)
-    return actor_names([(user.id, user.name) for user in people], [(key.id, key.name) for key in made])
+    names = actor_names([(user.id, user.name) for user in people], [(key.id, key.name) for key in made])
+    return names | await visit.read(grants.actor_names, organization_id)
 
 
 # --- Words for what was done, who did it, and the details of it

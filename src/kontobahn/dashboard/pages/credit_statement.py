@@ -10,11 +10,10 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn import credits
-from kontobahn.access import keys
 from kontobahn.api import request_log
 from kontobahn.api.request_log import DayUse
 from kontobahn.credits import Movement
-from kontobahn.dashboard import charts, figures
+from kontobahn.dashboard import callers, charts, figures
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters
 from kontobahn.dashboard.visit import Visit
@@ -81,7 +80,7 @@ def _facts(tx: Tx, visit: Visit, filters: Filters[StatementFilters]) -> Facts:
         by_key=request_log.totals_by(tx, organization_id, "api_key_id", since),
         by_source=request_log.totals_by(tx, organization_id, "quelle", since),
         lines=_lines(tx, organization_id, filters, PAGE_SIZE + 1),
-        key_names={key.id: key.name for key in keys.listing(tx, organization_id)},
+        key_names=callers.names(tx, organization_id),
     )
 
 
@@ -119,8 +118,7 @@ def _chart(days: list[DayUse]) -> Any:
 async def credit_csv(visit: Visit) -> Response:
     organization_id = visit.principal.organization_id
     lines = await visit.read(_lines, organization_id, visit.filters(StatementFilters), MAX_CSV_ROWS)
-    found = await visit.read(keys.listing, organization_id)
-    names = {key.id: key.name for key in found}
+    names = await visit.read(callers.names, organization_id)
     head = [_("Line"), _("When"), _("What"), _("Credits"), _("Left"), _("Reserved"), _("Call"), _("Key"), _("Source"),
             _("Request")]  # fmt: skip
     rows = [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.access import keys
 from kontobahn.api import request_log
 from kontobahn.api.request_log import HIDDEN, LoggedRequest, Wanted
+from kontobahn.dashboard import callers
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters
 from kontobahn.dashboard.visit import Visit
@@ -66,7 +66,7 @@ def _listed(tx: Tx, visit: Visit, filters: Filters[RequestFilters]) -> Listed:
     found = Wanted(wanted.key, wanted.quelle, wanted.endpoint, int(wanted.status or 0), wanted.request_id.strip())
     return Listed(
         rows=request_log.logged(tx, organization_id, found, before=before, limit=PAGE_SIZE + 1),
-        key_names={key.id: key.name for key in keys.listing(tx, organization_id)},
+        key_names=callers.names(tx, organization_id),
         endpoints=_known(tx, visit, "endpoint"),
         sources=_known(tx, visit, "quelle"),
     )
@@ -94,7 +94,7 @@ async def request(visit: Visit, id: str) -> Response:
     found = await visit.read(request_log.find, organization_id, number)
     if found is None:
         raise visit.principal.missing("Request")
-    names: dict[str, Any] = {key.id: key.name for key in await visit.read(keys.listing, organization_id)}
+    names = await visit.read(callers.names, organization_id)
     return visit.show(
         "request.html",
         request=found,
