@@ -8,17 +8,25 @@ import sys
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from kontobahn.api.request_log import Wanted, logged
+from kontobahn.api.openapi import build_openapi
+from kontobahn.api.request_log import LoggedRequest, Wanted, logged
+from kontobahn.app import all_endpoints
 from kontobahn.mcp.answers import MAX_CHARACTERS, Listing, amount, foreign, render, total
 from kontobahn.mcp.tools import TOOLS
+from kontobahn.outbound import Rule
+from kontobahn.settings import load
 from tests.assistants.assistant import EARLIER, NEWEST, Assistant
-from tests.harness import Service, ServiceFactory
-from tests.received_invoices import Inbox
+from tests.assistants.coverage import BY_TOOL, WITHOUT_TOOL, area_of
+from tests.bank_builder import order
+from tests.harness import Organization, Service, ServiceFactory
+from tests.received_invoices import Inbox, as_xml
+from tests.receiver import Answer, receiving
 from tests.reconciliation_desk import Clerk, paid
 
 PERIOD = {"from_date": "2026-01-01", "to_date": "2026-12-31"}
@@ -55,20 +63,46 @@ def desk(service: Service) -> Clerk:
     return Clerk(service, paid(11900, "RE-2026-00123"), paid(23800, "Danke"))
 
 
-def test_every_tool_answers_from_the_real_service(desk: Clerk, service: Service) -> None:
+class Watched(Assistant):
+    """An assistant whose every tool is watched for the calls that it makes."""
+
+    def __init__(self, service: Service, owner: Organization) -> None:
+        super().__init__(service, owner)
+        self.calls: dict[str, set[str]] = {}
+
+    def rows(self) -> list[LoggedRequest]:
+        self.service.run(self.service.application.answered.flush())
+        return self.service.db.read_now(
+            lambda tx: logged(tx, self.owner.id, Wanted(quelle="MCP"), before=2**62, limit=500)
+        )
+
+    def call(self, tool: str, **arguments: Any) -> str:
+        before = {row.id for row in self.rows()}
+        text = super().call(tool, **arguments)
+        self.calls.setdefault(tool, set()).update(row.endpoint for row in self.rows() if row.id not in before)
+        return text
+
+
+def test_every_tool_answers_from_the_real_service_by_the_calls_it_is_said_to_make(
+    desk: Clerk, service: Service
+) -> None:
     desk.store_run()
-    assistant = Assistant(service, desk.owner)
-    proposals = assistant.call("unmatched_movements", format="json")
+    pay = service.post("/v2/banking/payments", desk.owner.key, json=order(desk.account))
+    assert pay.status_code == 201, pay.text
+    assistant = Watched(service, desk.owner)
+    found = msgspec.json.decode(assistant.call("unmatched_movements", format="json"))
+    good, other, *_rest = [row["proposal_id"] for row in found["rows"] if row["proposal_id"]]
     by_needs: dict[str, dict[str, Any]] = {
-        "decide_match": {"proposal_id": proposals.partition('"proposal_id":"')[2][:36], "decision": "confirm"},
+        "decide_match": {"proposal_id": good, "decision": "confirm"},
         "prepare_payment": {"account_id": desk.account},
     }
     assert [tool["name"] for tool in assistant.tools()] == list(CALLS) == [tool.name for tool in TOOLS]
-    answers = {
-        name: assistant.call(name, **arguments, **by_needs.get(name, {}))
-        for name, arguments in CALLS.items()
-        if name != "add_receipt"
-    }
+    with receiving(lambda asked: Answer(200, {}, as_xml())) as receiver:
+        service.application.outbound.rule = Rule.of_setting(receiver.allow)
+        by_needs["add_receipt"] = {"address": receiver.url}
+        answers = {
+            name: assistant.call(name, **arguments, **by_needs.get(name, {})) for name, arguments in CALLS.items()
+        }
     assert "DE" in answers["balances"]
     assert "EUR in: 357.01" in answers["movements"]
     assert "total: 407.00" in answers["open_items"]
@@ -76,14 +110,31 @@ def test_every_tool_answers_from_the_real_service(desk: Clerk, service: Service)
     assert "Umsatzerlöse: 342.02" in answers["vat_and_profit"]
     assert "debit: 357.00" in answers["account_history"]
     assert "119.00" in answers["decide_match"]
+    assert "is kept as" in answers["add_receipt"]
     assert "nothing has happened yet" in answers["prepare_payment"]
     assert "nothing has happened yet" in answers["prepare_cash_entry"]
-    refused = assistant.refusal("add_receipt", address="https://127.0.0.1/rechnung.xml")
-    assert "not public" in refused
-    service.run(service.application.answered.flush())
-    rows = service.db.read_now(lambda tx: logged(tx, desk.owner.id, Wanted(quelle="MCP"), before=2**62, limit=500))
+    rows = assistant.rows()
     assert {row.quelle for row in rows} == {"MCP"}
     assert sum(row.credits for row in rows) == 1 + 5 + 2 + 1, "movements, open items, VAT and profit, history"
+    assert "Rejected" in assistant.call("decide_match", proposal_id=other, decision="reject")
+    payment_id = pay.json()["data"]["payment_id"]
+    assert f"Payment {payment_id}: " in assistant.call("payment_status", payment_id=payment_id)
+    assert assistant.calls == {tool: set(calls) for tool, calls in BY_TOOL.items()}
+    assert "not public" in assistant.refusal("add_receipt", address="https://127.0.0.1/rechnung.xml")
+    assert "no payment" in assistant.refusal("payment_status", payment_id=str(int(payment_id) - 1))
+
+
+def test_every_call_of_the_api_has_a_tool_or_a_reason_for_having_none() -> None:
+    described = msgspec.json.decode(build_openapi(all_endpoints(), load({}), {}, {}))
+    known = {f"{method.upper()} {path}" for path, methods in described["paths"].items() for method in methods}
+    with_tool = {call for calls in BY_TOOL.values() for call in calls}
+    without = [call for calls in WITHOUT_TOOL.values() for call in calls]
+    assert len(without) == len(set(without))
+    assert not with_tool & set(without)
+    named = with_tool | set(without)
+    judged = {call for call in known if area_of(call) is None}
+    assert judged - named == set(), "a new call: write its tool, or why it has none, into tests/assistants/coverage.py"
+    assert named - judged == set(), "no such call any more"
 
 
 @pytest.mark.either_engine

@@ -18,6 +18,9 @@ from kontobahn.assistants.presets import Preset
 from kontobahn.mcp.answers import Format, Listing, amount, foreign, render, total
 from kontobahn.mcp.channel import Caller
 
+# Payments that a search looks through, the latest first.
+SEARCHED = 1000
+
 
 class BadArgument(Exception):
     """An argument that cannot be used, with a sentence that says what to send instead."""
@@ -135,7 +138,7 @@ async def needs_attention(caller: Caller, args: AttentionArgs) -> str:
     for one in connections["data"] if connections else []:
         if one["status"] != "active":
             lines.append(f"Bank connection {foreign(one['provider_name']).text}: {one['status']}; sign in again.")
-    payments = await caller.find("/v2/banking/payments")
+    payments = await caller.find("/v2/banking/payments", limit=SEARCHED)
     for one in payments["data"] if payments else []:
         release = one.get("release")
         if release and release["state"] == "waiting":
@@ -243,8 +246,10 @@ class PaymentStatusArgs(Arguments):
 async def payment_status(caller: Caller, args: PaymentStatusArgs) -> str:
     """Tells where a payment is: its status and every step, by id; or the latest payments that fit a search. Free."""
     if args.payment_id:
-        rows = [one for one in (await caller.get("/v2/banking/payments"))["data"] if one["id"] == args.payment_id]
-        if not rows:
+        # As it is stored: a call for one payment asks the bank, and fails with it.
+        before = str(int(args.payment_id) - 1) if int(args.payment_id) else None
+        rows = (await caller.get("/v2/banking/payments", sort="id", from_id=before, limit=1))["data"]
+        if not rows or rows[0]["id"] != str(int(args.payment_id)):
             raise BadArgument("There is no payment with this id. Search by payee or amount instead.")
         steps = (await caller.get(f"/v2/banking/payments/{args.payment_id}/history"))["data"]
         lines = [_payment_line(rows[0])]
@@ -253,13 +258,17 @@ async def payment_status(caller: Caller, args: PaymentStatusArgs) -> str:
         ]
         return "\n".join(lines)
     wanted = args.search.lower()
+    latest = (await caller.get("/v2/banking/payments", limit=SEARCHED))["data"]
     found = [
         one
-        for one in (await caller.get("/v2/banking/payments"))["data"]
+        for one in latest
         if wanted
         in f"{one['creditor_name']} {one['creditor_iban']} {one['reference'] or ''} {amount(one['amount'])}".lower()
     ]
-    return "\n".join(_payment_line(one) for one in found[:20]) or "No payment fits."
+    lines = [_payment_line(one) for one in found[:20]] or ["No payment fits."]
+    if len(latest) == SEARCHED:
+        lines.append(f"The latest {SEARCHED} payments were searched. An earlier one is found by its id.")
+    return "\n".join(lines)
 
 
 def _payment_line(one: dict[str, Any]) -> str:
