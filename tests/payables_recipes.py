@@ -16,6 +16,8 @@ from tests.received_invoices import OTHER_IBAN, Inbox, as_xml, from_seller, paid
 from tests.tenancy_recipes import Recipe, of_organization
 
 _BASE = "/v2/payables"
+# No server answers there.
+_MAILBOX = {"host": "imap.muster.invalid", "username": "rechnung@muster.example", "password": "geheim genug"}
 
 
 def payable(service: Service, owner: Organization) -> dict[str, str]:
@@ -60,6 +62,26 @@ def _run_without_file(service: Service, owner: Organization) -> dict[str, str]:
     return {"id": run["id"]}
 
 
+def _to_hand_over(service: Service, owner: Organization) -> dict[str, str]:
+    """Books with an invoice that waits to be handed over."""
+    inbox = Inbox(service, owner)
+    payable = inbox.received()
+    accounts = {"accounts": [{"konto": "4930", "amount": 33.02}]}
+    assert service.request("PUT", f"{_BASE}/{payable['id']}/booking", owner.key, json=accounts).status_code == 200
+    assert inbox.decide(payable, "release").status_code == 200
+    return {"connection_id": inbox.books.connection_id}
+
+
+def _handed_over(service: Service, owner: Organization) -> dict[str, str]:
+    answer = service.post(f"{_BASE}/handovers", owner.key, json=_to_hand_over(service, owner))
+    return {"id": answer.json()["data"]["id"]}
+
+
+def mailbox_of(service: Service, owner: Organization) -> dict[str, str]:
+    assert service.request("PUT", f"{_BASE}/mailbox", owner.key, json=_MAILBOX).status_code == 200
+    return of_organization(service, owner)
+
+
 def at_an_address(service: Service, owner: Organization) -> dict[str, Any]:
     """An invoice that lies at an address which the service may reach."""
 
@@ -98,6 +120,13 @@ PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"PUT {_BASE}/{{id}}/booking", "id"): Recipe(
         payable, body={"accounts": [{"konto": "4930", "amount": 33.02, "steuer": "9"}]}
     ),
+    (f"POST {_BASE}/handovers", "connection_id"): Recipe(_to_hand_over, used_up=True),
+    (f"GET {_BASE}/handovers", "organization_id"): Recipe(of_organization),
+    (f"GET {_BASE}/handovers/{{id}}/file", "id"): Recipe(_handed_over),
+    (f"GET {_BASE}/mailbox", "organization_id"): Recipe(mailbox_of),
+    (f"PUT {_BASE}/mailbox", "organization_id"): Recipe(of_organization, body=_MAILBOX),
+    (f"POST {_BASE}/mailbox/readings", "organization_id"): Recipe(mailbox_of, body={"trial": True}),
+    (f"DELETE {_BASE}/mailbox", "organization_id"): Recipe(mailbox_of, used_up=True),
     (f"GET {_BASE}/due", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/payment-runs", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/payment-runs/{{id}}", "id"): Recipe(_run),

@@ -23,6 +23,7 @@ from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Context, DeferredWrites
 from kontobahn.api.declare import Endpoint, collect
 from kontobahn.api.exchange import ClientAddress, Routes, RunningRequests, Scope, send_busy
+from kontobahn.api.exports import Exports
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.pages import Asgi, LazyApp, bounded_pages
 from kontobahn.api.request_log import AnsweredCalls, RequestLog, Usage
@@ -80,6 +81,8 @@ from kontobahn.payables import booking as payables_booking
 from kontobahn.payables import by_address
 from kontobahn.payables import by_hand as payables_by_hand
 from kontobahn.payables import due as payables_due
+from kontobahn.payables import handover as payables_handover
+from kontobahn.payables import mailbox_routes as payables_mailbox
 from kontobahn.payables import routes as payable_routes
 from kontobahn.payables import runs as payment_runs
 from kontobahn.payables import wire as payables_wire
@@ -149,7 +152,16 @@ def all_endpoints() -> list[Endpoint]:
             resend_failed,
         ),
         *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
-        *(payable_routes, payables_by_hand, by_address, payables_due, payment_runs, payables_booking),
+        *(
+            payable_routes,
+            payables_by_hand,
+            by_address,
+            payables_due,
+            payment_runs,
+            payables_booking,
+            payables_handover,
+            payables_mailbox,
+        ),
         *(assistant_access, prepared),
         *(
             reconciled_accounts,
@@ -176,7 +188,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         runs.Matching("matching", threads=2, waiting=32),
         Tasks(db, settings),
         DeferredWrites(db),
-        rewe.Exports(),
+        Exports(),
         set_up_ledger(settings, db, vault, clock),
         own_books(BooksProvider.name),
         set_up_banks(settings, db, vault, clock),

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from simulators import imap_server
 from tests.command_line import CommandLine
 from tests.received_invoices import as_xml
+from tests.receiver import Authority
 
 
 def test_files_are_imported_once_and_listed(cli: CommandLine, tmp_path: Path) -> None:
@@ -36,3 +38,21 @@ def test_the_doctor_says_that_the_watched_folder_is_missing(
     assert f"payables_folder: {watched} does not exist" in cli.run("doctor").out
     watched.mkdir()
     assert "payables_folder" not in cli.run("doctor").out
+
+
+def test_the_mailbox_is_set_shown_tried_and_removed_without_its_password(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("organizations", "create", "--name", "Muster GmbH")
+    assert "No mailbox is set up." in cli.refused("payables", "mailbox", "show", code=1)
+    with imap_server.running(imap_server.Mailbox(), Authority(tmp_path).server("127.0.0.1")) as server:
+        monkeypatch.setenv("KONTOBAHN_MAILBOX_ALLOW", f"127.0.0.1:{server.port}")
+        asked = ("payables", "mailbox", "set", "127.0.0.1", server.user, "--port", str(server.port), "--password-stdin")
+        done = [cli.run(*asked, typed=f"{server.password}\n"), cli.run("payables", "mailbox", "show", "--json")]
+        assert [one.code for one in done] == [0, 0], done
+        assert (done[1].json["username"], done[1].json["trouble"]) == (server.user, None)
+        tried = cli.run("payables", "mailbox", "fetch", "--trial", "--json")
+        assert (tried.code, tried.json["trouble"]) == (1, "tls"), "nobody vouches for its certificate"
+    assert not [one for one in (*done, tried) if server.password in one.out + one.err]
+    assert cli.facts("payables", "mailbox", "remove") == {"removed": True}
+    assert cli.facts("payables", "mailbox", "remove") == {"removed": False}

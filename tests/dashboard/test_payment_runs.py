@@ -76,3 +76,26 @@ def test_accounts_are_accepted_and_booked_where_the_settings_say_so(payer: Payer
     assert browser.post(f"{page}/booking", lines).status_code == 303
     assert "The invoice is booked." in browser.get(page).text
     assert payer.books.rows("SELECT COUNT(*) FROM books_bookings") == [(2,)]
+
+
+@pytest.mark.either_engine
+def test_what_others_book_is_handed_over_once_and_can_be_saved_again(payer: Payer, browser: Browser) -> None:
+    path = "/dashboard/payables/handovers"
+    assert "Nothing to hand over" in browser.get(path).text
+    coffee = payer.released()
+    at = f"/dashboard/payables/{coffee['id']}"
+    assert "handovers" in browser.get("/dashboard/payables").text
+    assert browser.post(f"{at}/booking", {"account": "3300", "steuer": "", "amount": "33.02"}).status_code == 303
+    waiting = browser.get(path).text
+    assert "1 invoice waits." in waiting
+    form = dict(re.findall(r'type="hidden" name="(connection_id|client_id)" value="([^"]+)"', waiting))
+    assert browser.post(path, form).status_code == 303
+    shown = browser.get(path).text
+    assert ("One invoice was handed over." in shown, "invoice waits" in shown, "€33.02" in shown) == (True, False, True)
+    file = re.search(rf'href="({path}/[^"]+/file)"', shown)
+    assert file is not None
+    saved = browser.get(file[1])
+    assert (saved.status_code, saved.content[:2], browser.get(file[1]).content) == (200, b"PK", saved.content)
+    assert "handed over" in browser.get(at).text
+    assert browser.post(path, form).status_code == 422
+    assert browser.post(path, {"connection_id": "?"}).status_code == 422

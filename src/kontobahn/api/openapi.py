@@ -265,7 +265,13 @@ class _Document:
         failure = FAILURES[status]
         replayed = writes and status in _REPLAYED_ERRORS
         own = self._errors.get(area) if status in _ERRORS_OF_AREAS else None
-        variants = ((area, own is not None), ("Priced", priced and status != 402), ("Replayable", replayed))
+        variants = (
+            (area, own is not None),
+            ("Priced", priced and status != 402),
+            # A call that is free itself may make payments that are not.
+            ("OfPayments", status == 402 and not priced),
+            ("Replayable", replayed),
+        )
         name = failure.name + "".join(variant for variant, holds in variants if holds)
         if name not in self._responses:
             schema = "OutOfCredits" if status == 402 else "Error" if own is None else f"error in {area}"

@@ -1,13 +1,16 @@
-"""`kontobahn payables`: received invoices from files, and a list of them."""
+"""`kontobahn payables`: received invoices from files and from a mailbox, and lists of them."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from kontobahn.access.audit import COMMAND_LINE
@@ -16,14 +19,20 @@ from kontobahn.app import make_context
 from kontobahn.cli.common import DataOption, Installation, OrganizationOption, installation, say_table
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock, berlin_date
+from kontobahn.mail.imap import PORT
 from kontobahn.money import amount_text
-from kontobahn.payables import due, intake, store
+from kontobahn.outbound import Rule
+from kontobahn.payables import due, intake, mailbox, mailbox_routes, store
 from kontobahn.payables.intake import Arrival
+from kontobahn.payables.mailbox import Afterwards, Fetched, MailboxRow, Wanted
 from kontobahn.payables.routes import MAX_FILE_BYTES
 from kontobahn.payables.rules import STATUSES
 from kontobahn.payables.store import Filter, PayableRow
 
 app = typer.Typer(no_args_is_help=True)
+mailbox_app = typer.Typer(no_args_is_help=True, help="The mailbox that invoices come by.")
+app.add_typer(mailbox_app, name="mailbox")
+
 StatusName = StrEnum("StatusName", list(STATUSES))  # type: ignore[misc]
 _SHOWN = 500
 
@@ -126,3 +135,91 @@ def list_due(organization: OrganizationOption = None, data: DataOption = None, a
         for one in found
     ]
     say_table(columns, listed, as_json=as_json, empty="Nothing is to be paid.")
+
+
+# --- The mailbox
+
+
+@mailbox_app.command("set")
+def set_mailbox(
+    host: Annotated[str, typer.Argument(help="The IMAP server.")],
+    username: Annotated[str, typer.Argument(help="The user of the mailbox.")],
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Its port, with TLS.")] = PORT,
+    folder: Annotated[str, typer.Option(help="The folder that is read.")] = "INBOX",
+    afterwards: Annotated[Afterwards, typer.Option(help="What becomes of a mail with invoices.")] = "keep",
+    moved_to: Annotated[str, typer.Option(help="The folder that such mails are moved to.")] = "",
+    since: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Read mails from this day on; today if omitted.")
+    ] = None,
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read the password from standard input.")
+    ] = False,
+    organization: OrganizationOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which mailbox invoices come by. The password is asked for, kept encrypted, and never shown.
+
+    Example: kontobahn payables mailbox set imap.example.com rechnung@example.com
+    """
+    password = sys.stdin.readline().rstrip("\r\n") if password_stdin else str(typer.prompt("Password", hide_input=True))
+    with installation(data) as here:
+        owner = here.organization(organization)
+        day = since.date() if since else berlin_date(SystemClock().now())
+        wanted = Wanted(host.lower(), port, username, password, folder, afterwards, moved_to, day)
+        mailbox.check(Rule.of_setting(here.settings.mailbox_allow, "mailbox_allow"), wanted)
+        here.db.write_now(mailbox.save, here.vault, owner.id, wanted, COMMAND_LINE)
+        row = here.db.read_now(mailbox_routes.find, owner.id)
+    _say_mailbox(row, as_json=as_json)
+
+
+@mailbox_app.command("show")
+def show_mailbox(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show which mailbox invoices come by, and whether it can be read."""
+    with installation(data) as here:
+        row = here.db.read_now(mailbox_routes.find, here.organization(organization).id)
+    _say_mailbox(row, as_json=as_json)
+
+
+@mailbox_app.command("fetch")
+def fetch_mailbox(
+    trial: Annotated[bool, typer.Option("--trial", help="Only sign in and open the folder.")] = False,
+    organization: OrganizationOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read the mailbox now. Exit code 1 if it cannot be read."""
+    with installation(data) as here:
+        row = here.db.read_now(mailbox_routes.find, here.organization(organization).id)
+        context = make_context(here.settings, here.db, here.vault, SystemClock())
+        if trial:
+            done = Fetched(0, 0, asyncio.run(mailbox.trouble_of(context, row)))
+        else:
+            done = asyncio.run(mailbox.fetch(context, row.organization_id))
+    text = (
+        "The mailbox can be read." if trial else f"{done.messages} mails were read, with {done.invoices} new invoices."
+    )
+    facts = {"trial": trial, "messages": done.messages, "invoices": done.invoices, "trouble": done.trouble or None}
+    say(facts, f"The mailbox cannot be read: {done.trouble}." if done.trouble else text, as_json=as_json)
+    if done.trouble:
+        raise typer.Exit(1)
+
+
+@mailbox_app.command("remove")
+def remove_mailbox(
+    organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False
+) -> None:
+    """Read the mailbox no longer. Its password is forgotten; what came by it stays."""
+    with installation(data) as here:
+        removed = here.db.write_now(mailbox.remove, here.organization(organization).id, COMMAND_LINE)
+    say({"removed": removed}, "The mailbox is no longer read." if removed else "No mailbox is set up.", as_json=as_json)
+
+
+def _say_mailbox(row: MailboxRow, *, as_json: bool) -> None:
+    state = f"cannot be read: {row.trouble}" if row.trouble else "in use" if row.checked_at else "not read yet"
+    facts = msgspec.to_builtins(mailbox_routes.view(row))
+    say(
+        facts,
+        f"{row.username} at {row.host}:{row.port}, folder {row.folder}, from {row.since} on: {state}.",
+        as_json=as_json,
+    )

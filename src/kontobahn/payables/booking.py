@@ -1,7 +1,7 @@
 """Received invoices in built-in books: the accounts that a person accepts, and the booking, at once or with the release.
 
 Nothing is booked by a proposal. A booking opens the item that the payment closes, and carries the due day and the GUID of the
-document, under which the adviser gets the file.
+document, under which the adviser gets the file. What is accepted and not booked here waits to be handed over (`handover.py`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from kontobahn.payables.rules import Status, beleg_of
 from kontobahn.payables.store import PayableRow
 from kontobahn.sentences import said
 
-State = Literal["none", "accepted", "booked", "known"]
+State = Literal["none", "accepted", "booked", "known", "handed_over"]
 MAX_ROWS, _MAX_TEXT = 20, 60
 # An invoice that is released stays so for the books, whatever its payment does.
-_RELEASED: tuple[Status, ...] = ("released", "in_payment", "paid")
+RELEASED: tuple[Status, ...] = ("released", "in_payment", "paid")
 
 
 class BookingAccount(Body, kw_only=True):
@@ -63,13 +63,14 @@ class PayableBooking(Answer, kw_only=True):
     state: Annotated[
         State,
         Meta(
-            description="`none`: nobody has accepted accounts. `accepted`: it will be booked with the release, or not at all."
-            " `booked`. `known`: the books had the document already."
+            description="`none`: nobody has accepted accounts. `accepted`: it will be booked with the release, or waits to be handed over."
+            " `booked`. `known`: the books had the document already. `handed_over`: whoever keeps the books has got it."
         ),
     ]
     accounts: list[BookedAccount]
     import_ids: Annotated[list[Uuid], Meta(description="What it can be undone by in the books.")]
     booked_at: Timestamp | None
+    handover_id: Uuid | None
 
 
 class BookingRow(NamedTuple):
@@ -81,6 +82,7 @@ class BookingRow(NamedTuple):
     accepted_by: str
     accepted_at: int
     booked_at: int | None
+    handover_id: str | None = None
 
 
 class Account(NamedTuple):
@@ -90,7 +92,7 @@ class Account(NamedTuple):
 
 
 BOOKINGS = Table("payables_bookings", BookingRow, key=("organization_id", "payable_id"))
-_accounts = msgspec.json.Decoder(list[Account]).decode
+accounts_of = msgspec.json.Decoder(list[Account]).decode
 
 
 # --- The calls
@@ -113,9 +115,9 @@ async def get_payable_booking(call: Call, id: Uuid) -> Data[PayableBooking]:
     body_example={"accounts": [{"konto": "4930", "amount": 33.02, "steuer": "9"}]},
 )  # fmt: skip
 async def accept_accounts(call: Call, id: Uuid, body: NewPayableBooking) -> Data[PayableBooking]:
-    """Accept the accounts and tax keys of an invoice: it is booked now, with the release, or not at all, as the settings say.
+    """Accept the accounts and tax keys of an invoice: it is booked now, with the release, or handed over, as the settings say.
 
-    The amounts must sum to the invoice's total. 409 if it is booked: undo that in the books first.
+    The amounts must sum to the invoice's total. 409 if it is booked (undo that in the books first) or was handed over.
     """
     row = await call.read_inline(store.find, call.principal, id)
     _check(row, body)
@@ -188,12 +190,16 @@ async def _prepare(books: ClientBooks, row: PayableRow, accounts: list[Account],
             buSchluessel=one.steuer or None,
             belegdatum=date.fromisoformat(row.issue_date),
             belegfeld1=beleg_of(row.number),
-            buchungstext=" ".join(row.creditor_name.split())[:_MAX_TEXT] or None,
+            buchungstext=text_of(row) or None,
             faelligkeit=date.fromisoformat(row.due_date) if row.due_date else None,
         )
         for one in accounts
     ]
     return Writing(await books.book(bookings, author, another=False, document=row.document_guid))
+
+
+def text_of(row: PayableRow) -> str:
+    return " ".join(row.creditor_name.split())[:_MAX_TEXT]
 
 
 async def prepare_release(call: Call, payable_id: str) -> Writing | None:
@@ -209,13 +215,13 @@ async def prepare_release(call: Call, payable_id: str) -> Writing | None:
         return None
     access = await open_books(call.context, call.principal, row.connection_id, row.client_id or None)
     async with access.to("buchungen") as books:
-        return await _prepare(books, row, _accounts(accepted.accounts), _author(call))
+        return await _prepare(books, row, accounts_of(accepted.accounts), _author(call))
 
 
 def book_released(tx: Tx, row: PayableRow, writing: Writing | None, actor: Actor) -> None:
     """Books an invoice that has just been released."""
     accepted = of_payable(tx, row)
-    if writing is not None and accepted is not None and accepted.state == "accepted" and row.status in _RELEASED:
+    if writing is not None and accepted is not None and accepted.state == "accepted" and row.status in RELEASED:
         _book(tx, row, accepted, writing, actor)
 
 
@@ -223,7 +229,7 @@ def _is_due(tx: Tx, row: PayableRow) -> bool:
     """Returns whether accounts that are accepted now are booked at once."""
     settings = store.settings_of(tx, row.organization_id)
     book_on = settings.book_on if settings else ""
-    return book_on == "acceptance" or (book_on == "release" and row.status in _RELEASED)
+    return book_on == "acceptance" or (book_on == "release" and row.status in RELEASED)
 
 
 def _accept(
@@ -236,6 +242,8 @@ def _accept(
         raise Conflict("This invoice has changed in the meantime. Try again.").retryable()
     if earlier is not None and earlier.state == "booked" and (writing is None or writing.booked is None):
         raise Conflict("This invoice is booked: undo its booking in the books first.", status=row.status)
+    if earlier is not None and earlier.handover_id is not None:
+        raise Conflict("This invoice was handed over: whoever keeps the books changes it there.", status=row.status)
     text = msgspec.json.encode(accounts).decode()
     accepted = BookingRow(row.organization_id, row.id, text, "accepted", "", actor.name, tx.now, None)
     if earlier is None:
@@ -267,9 +275,11 @@ def of_payable(tx: Tx, row: PayableRow) -> BookingRow | None:
 
 def view(payable_id: str, row: BookingRow | None) -> PayableBooking:
     if row is None:
-        return PayableBooking(payable_id=payable_id, state="none", accounts=[], import_ids=[], booked_at=None)
+        return PayableBooking(
+            payable_id=payable_id, state="none", accounts=[], import_ids=[], booked_at=None, handover_id=None
+        )
     return PayableBooking(
-        payable_id=payable_id, state=row.state,
-        accounts=[BookedAccount(one.konto, from_minor(one.amount_minor), one.steuer) for one in _accounts(row.accounts)],
-        import_ids=row.import_ids.split(), booked_at=optional_datetime(row.booked_at),
+        payable_id=payable_id, state="handed_over" if row.handover_id else row.state,
+        accounts=[BookedAccount(one.konto, from_minor(one.amount_minor), one.steuer) for one in accounts_of(row.accounts)],
+        import_ids=row.import_ids.split(), booked_at=optional_datetime(row.booked_at), handover_id=row.handover_id,
     )  # fmt: skip

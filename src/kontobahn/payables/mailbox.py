@@ -56,7 +56,7 @@ class MailboxRow(NamedTuple):
     next_at: int
     checked_at: int | None
     failures: int
-    trouble: str
+    trouble: Trouble | Literal[""]
     lease_until: int
     changed_by: str
     changed_at: int
@@ -212,6 +212,22 @@ def _due(tx: Tx) -> list[str]:
     return [organization_id for (organization_id,) in rows]
 
 
+async def trouble_of(context: Context, row: MailboxRow) -> Trouble | Literal[""]:
+    """Signs in and opens the folder, and nothing else. Returns what went wrong."""
+    try:
+        session = await _open(context, row)
+    except Unread as error:
+        return error.trouble
+    await context.part(Mailboxes).pool.run_anyway(session.close)
+    return ""
+
+
+async def _open(context: Context, row: MailboxRow) -> Session:
+    password = context.vault.open(bytes(row.password), _context(row.organization_id)).decode()
+    account = Account(row.host, row.port, row.username, password, row.folder)
+    return await context.part(Mailboxes).open(account, may_write=row.afterwards != "keep")
+
+
 async def fetch(context: Context, organization_id: str) -> Fetched:
     """Reads what is new in the mailbox of an organisation, once at a time, and writes down what went wrong."""
     work_for(organization_id)
@@ -258,10 +274,7 @@ class _Turn:
         self.invoices = 0
 
     async def run(self) -> None:
-        row = self._row
-        password = self._context.vault.open(bytes(row.password), _context(row.organization_id)).decode()
-        account = Account(row.host, row.port, row.username, password, row.folder)
-        session = await self._mailboxes.open(account, may_write=row.afterwards != "keep")
+        session = await _open(self._context, self._row)
         # However slowly a server answers, this ends.
         alarm = asyncio.get_running_loop().call_later(SECONDS_IN_ALL, session.abort)
         try:

@@ -147,7 +147,7 @@ class PaymentRun(Answer, kw_only=True):
 @post(
     "/v2/payables/payment-runs",
     scope="payables:write", also_scope="payments", role="member", moves_money=True,
-    statuses=(201, 200), one_of=("payable_ids", "due_by"), errors=(403, 404, 409),
+    statuses=(201, 200), one_of=("payable_ids", "due_by"), errors=(402, 403, 404, 409),
     body_example={"account_id": "12", "due_by": "2026-03-31", "trial": True},
 )  # fmt: skip
 async def create_payment_run(call: Call, body: NewPaymentRun) -> Data[PaymentRun]:

@@ -25,6 +25,7 @@ from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.extf import Buchungssatz
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode, encode_kept
+from kontobahn.ledger.booking_file import BookingFile, make_file
 from kontobahn.ledger.buchungen import GebuchteBuchungen
 from kontobahn.ledger.connections import ERRORS
 from kontobahn.ledger.konto import is_personenkonto
@@ -47,7 +48,7 @@ from kontobahn.reconciliation.batch_store import (
     head,
     view,
 )
-from kontobahn.reconciliation.booking_rows import MAX_BELEGFELD2, BatchFile, Rates, Transfer, reference_of
+from kontobahn.reconciliation.booking_rows import MAX_BELEGFELD2, Rates, Transfer, reference_of
 from kontobahn.reconciliation.core.model import Key, Line
 from kontobahn.reconciliation.core.special import BOOKED_DAYS
 from kontobahn.reconciliation.decisions import OF_ITEMS, documents
@@ -96,7 +97,7 @@ async def create_batch(call: Call, body: NewBatch) -> Charged[BatchWithLines]:
         if settings.booked_by == "kontobahn":
             made_at = berlin_datetime(now).replace(tzinfo=None)
             title = await call.read(_title, settings)
-            file = await call.off_loop(booking_rows.make_file, records, settings.client_id, span.year, made_at, title)
+            file = await call.off_loop(make_file, records, settings.client_id, span.year, made_at, title)
             author = Author(call.request_id, call.quelle, call.actor.name)
             # A row that looks already booked is refused, unless we booked one like it ourselves, for another transaction.
             another = await call.read(batch_store.have_twins, settings, plan.transfers)
@@ -207,7 +208,7 @@ class Handover(NamedTuple):
     plan: Plan
     # Each with the match that it books.
     bookings: list[tuple[Transfer, Buchungssatz]]
-    file: BatchFile | None
+    file: BookingFile | None
     booked: Effect[GebuchteBuchungen] | None
     amounts: Effect[OpenAmounts]
 

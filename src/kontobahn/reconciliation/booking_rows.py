@@ -1,4 +1,4 @@
-"""From matches to bookings, row by row as a DATEV file has them, that file, and what is open when they are booked. Pure.
+"""From matches to bookings, row by row as a DATEV file has them, and what is open when they are booked. Pure.
 
 A row for each line: bank against person account, Belegfeld 1 the document byte for byte, a discount beside the payment that it
 belongs to. What was booked and then undone is a Generalumkehr, never a missing row.
@@ -6,19 +6,15 @@ belongs to. What was booked and then undone is a Generalumkehr, never a missing 
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from typing import NamedTuple
 
-from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, encode_weitere
 from kontobahn.ledger.buchungen import EUR, NeueBuchung
-from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, functional, is_debitor, is_personenkonto
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, is_debitor, is_personenkonto
 from kontobahn.ledger.steuer import AUFHEBUNG_DER_AUTOMATIK, era_of, key_for
-from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.money import allocate, from_minor
 from kontobahn.reconciliation.core.model import Key, Line
 from kontobahn.sentences import said
@@ -190,21 +186,11 @@ def _one_line(text: str, most: int) -> str:
     return " ".join(plain.split())[:most].rstrip()
 
 
-# --- For the file, for the books, and their effect on documents
-
-
-def for_file(records: Iterable[Buchungssatz], konto_laenge: int) -> list[Buchungssatz]:
-    """The same with accounts as the client writes them."""
-    return [
-        record._replace(
-            konto=functional(record.konto, konto_laenge), gegenkonto=functional(record.gegenkonto, konto_laenge)
-        )
-        for record in records
-    ]
+# --- For the books, and their effect on documents
 
 
 def for_books(records: Iterable[Buchungssatz]) -> list[NeueBuchung]:
-    """The same as the books take them, through the one way in for bookings."""
+    """The same bookings as the books take them, through the one way in for bookings."""
     return [
         NeueBuchung(
             umsatz=from_minor(record.umsatz),
@@ -231,39 +217,3 @@ def changes(records: Sequence[Buchungssatz]) -> dict[Key, int]:
             amount = record.umsatz + record.skonto
             found[record.gegenkonto, record.belegfeld1] += -amount if record.soll else amount
     return found
-
-
-# --- The file for the tax adviser: not committed, a proposal
-
-
-class BatchFile(NamedTuple):
-    name: str
-    content: bytes
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.content).hexdigest()
-
-
-def make_file(
-    records: Sequence[Buchungssatz], client_id: str, jahr: Geschaeftsjahr, made_at: datetime, title: str = TITLE
-) -> BatchFile:
-    """`client_id` is the adviser's number and the client's. All bookings are of the fiscal year."""
-    berater, _, mandant = client_id.partition("-")
-    days = [date.fromisoformat(record.belegdatum) for record in records]
-    header = extf.make_header(
-        extf.BUCHUNGSSTAPEL,
-        erzeugt_am=made_at,
-        berater=int(berater),
-        mandant=int(mandant),
-        wj_beginn=jahr.start,
-        sachkontenlaenge=jahr.konto_laenge,
-        datum_von=min(days),
-        datum_bis=max(days),
-        bezeichnung=title,
-        festschreibung=False,
-        skr=jahr.kontenrahmen.removeprefix("SKR"),
-    )
-    target = io.BytesIO()
-    extf.write_buchungsstapel(target, header, for_file(records, jahr.konto_laenge))
-    return BatchFile(extf.file_name(header), target.getvalue())

@@ -14,13 +14,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kontobahn.api.exports import Exports
 from kontobahn.books import batches, posting, store, verification
 from kontobahn.books.satz import Satz
 from kontobahn.db import Tx
 from kontobahn.formats import extf
 from kontobahn.ids import new_id
 from kontobahn.ledger.routes import rewe
-from kontobahn.ledger.routes.rewe import Exports
 from tests.api.ledger.files import file, imported, send_file, undone
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, Books, entry, line

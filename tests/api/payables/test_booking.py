@@ -119,19 +119,15 @@ def test_accounts_that_cannot_be_booked_are_named_and_nothing_is_written(keeper:
     assert other.accept(payable).status_code == 404
 
 
-def test_row_and_document_of_the_adviser_share_a_guid(keeper: Bookkeeper) -> None:
-    keeper.book_on("acceptance")
-    content = as_xml() + b"\n<!-- as it came -->"
-    payable = keeper.received(content, name="rechnung 7.xml")
-    assert keeper.accept(payable).status_code == 200
-    answer = keeper.books.get("/v2/ledger-rewe/exports", geschaeftsjahrStartDatum="2026-01-01")
-    assert answer.status_code == 200, answer.text
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as export:
-        rows = next(export.read(name) for name in export.namelist() if "Buchungsstapel" in name).decode("cp1252")
-        package = next(export.read(name) for name in export.namelist() if name.startswith("Belege_"))
+def assert_row_and_document(export: bytes, payable: dict[str, Any], content: bytes) -> None:
+    """The one row has number, due day and GUID of the invoice; the package has the untouched file under it, and a rendering."""
+    with zipfile.ZipFile(io.BytesIO(export)) as archive:
+        rows = next(archive.read(name) for name in archive.namelist() if "Buchungsstapel" in name).decode("cp1252")
+        package = next(archive.read(name) for name in archive.namelist() if name.startswith("Belege_"))
     [cells] = [line.split(";") for line in rows.splitlines()[2:]]
     guid = payable["document_guid"]
     assert cells[19] == f'"BEDI ""{guid}"""'
+    assert (cells[0], cells[1].strip('"'), cells[6], cells[7]) == ("33,02", "H", "70001", "3300")
     assert (cells[10].strip('"'), cells[116].strip('"')) == ("R-7", "16032026")
     with zipfile.ZipFile(io.BytesIO(package)) as archive:
         manifest = ET.fromstring(archive.read("document.xml"))
@@ -140,6 +136,16 @@ def test_row_and_document_of_the_adviser_share_a_guid(keeper: Bookkeeper) -> Non
         assert (document.get("guid"), names) == (guid, ["00001_rechnung 7.xml", "00002_rechnung 7.xml.pdf"])
         assert archive.read(names[0]) == content, "untouched"
         assert archive.read(names[1]).startswith(b"%PDF-")
+
+
+def test_row_and_document_of_the_adviser_share_a_guid(keeper: Bookkeeper) -> None:
+    keeper.book_on("acceptance")
+    content = as_xml() + b"\n<!-- as it came -->"
+    payable = keeper.received(content, name="rechnung 7.xml")
+    assert keeper.accept(payable).status_code == 200
+    answer = keeper.books.get("/v2/ledger-rewe/exports", geschaeftsjahrStartDatum="2026-01-01")
+    assert answer.status_code == 200, answer.text
+    assert_row_and_document(answer.content, payable, content)
     without = keeper.books.get("/v2/ledger-rewe/exports", geschaeftsjahrStartDatum="2026-01-01", belege="false")
     with zipfile.ZipFile(io.BytesIO(without.content)) as export:
         assert not [name for name in export.namelist() if name.startswith("Belege_")]

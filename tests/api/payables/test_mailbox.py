@@ -13,8 +13,9 @@ from kontobahn.outbound import Rule
 from kontobahn.payables import attachments, mailbox, unread
 from kontobahn.payables.mailbox import Fetched, Mailboxes
 from simulators.imap_server import Mailbox
+from tests.api.payables.test_decisions import People
 from tests.harness import Service
-from tests.mailbox_builder import Reader, forwarded, mail, mail_server
+from tests.mailbox_builder import HOST, Reader, forwarded, mail, mail_server
 from tests.received_invoices import OTHER_IBAN, Inbox, as_xml, paid_to
 
 PDF = b"%PDF-1.4 nothing to read"
@@ -211,6 +212,45 @@ def test_the_password_is_sealed_and_never_goes_to_another_server(reader: Reader,
         reader.set_up(host="imap.other.example", password="")
     reader.set_up(password="")
     assert reader.fetch() == Fetched(0, 0)
+
+
+@pytest.mark.either_engine
+def test_by_call_a_mailbox_is_set_tried_read_and_removed_and_its_password_never_shown(
+    service: Service, inbox: Inbox, server: Mailbox
+) -> None:
+    path, key = "/v2/payables/mailbox", inbox.owner.key
+    assert service.get(path, key).status_code == 404
+    assert service.post(f"{path}/readings", key, json={}).status_code == 404
+    body = {
+        "host": HOST,
+        "port": server.port,
+        "username": server.user,
+        "password": server.password,
+        "since": "2026-03-01",
+    }
+    answers = [service.request("PUT", path, key, json=body)]
+    for field, value in (("host", "10.0.0.1"), ("username", "a\nb"), ("password", ""), ("moved_to", "")):
+        changes = {field: value} | ({"username": "else"} if field == "password" else {})
+        refused = service.request("PUT", path, key, json={**body, "afterwards": "move", "moved_to": "Alt", **changes})
+        assert (refused.status_code, refused.json()["field"]) == (400, field), refused.text
+    server.deliver(bytes(mail(("rechnung.xml", as_xml()))))
+    answers.append(service.post(f"{path}/readings", key, json={"trial": True}))
+    assert answers[-1].json()["data"] == {"trial": True, "messages": 0, "invoices": 0, "trouble": None}
+    answers.append(service.post(f"{path}/readings", key, json={}))
+    assert answers[-1].json()["data"] == {"trial": False, "messages": 1, "invoices": 1, "trouble": None}
+    right, server.password = server.password, "another"
+    answers.append(service.post(f"{path}/readings", key, json={"trial": True}))
+    assert answers[-1].json()["data"]["trouble"] == "sign_in"
+    assert service.get(path, key).json()["data"]["trouble"] is None, "a trial writes nothing down"
+    answers += [service.get(path, key), service.request("DELETE", path, key)]
+    assert [answer.status_code for answer in answers] == [200] * 6
+    assert not [answer for answer in answers if right in answer.text or "another" in answer.text]
+    assert service.get(path, key).status_code == 404
+    assert service.request("DELETE", path, key).status_code == 404
+    assert (
+        service.request("PUT", path, People(service, inbox.owner).key_of("anna@muster.example"), json=body).status_code
+        == 403
+    )
 
 
 def test_mails_that_are_made_to_harm_are_refused_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

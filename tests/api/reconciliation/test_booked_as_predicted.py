@@ -10,6 +10,7 @@ import pytest
 
 from kontobahn.books import bookings
 from kontobahn.formats.extf import Buchungssatz
+from kontobahn.ledger.booking_file import make_file
 from kontobahn.ledger.provider import Author
 from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.reconciliation import booking_rows
@@ -35,7 +36,7 @@ def open_items(books: Books) -> dict[Key, int]:
 
 def file_of(books: Books, records: list[Buchungssatz]) -> bytes:
     jahr = Geschaeftsjahr(date(2026, 1, 1), date(2026, 12, 31), "SKR03", 4)
-    return booking_rows.make_file(records, books.client.client_id, jahr, datetime(2026, 3, 2, 9)).content
+    return make_file(records, books.client.client_id, jahr, datetime(2026, 3, 2, 9), booking_rows.TITLE).content
 
 
 def invoices(chance: random.Random) -> str:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kontobahn.formats.extf import Buchungssatz
+from kontobahn.ledger.booking_file import for_file, make_file
 from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.money import allocate
 from kontobahn.reconciliation.booking_rows import (
@@ -18,8 +19,6 @@ from kontobahn.reconciliation.booking_rows import (
     Transfer,
     changes,
     for_books,
-    for_file,
-    make_file,
     problem,
     reference_of,
     rows,
@@ -165,7 +164,9 @@ def test_bookings_change_the_documents_of_person_accounts_alone_discount_and_all
 def test_the_file_covers_the_days_of_its_bookings_and_is_a_proposal() -> None:
     later = rows(transfer(PAID, day=date(2026, 5, 9)), RATES)
     jahr = Geschaeftsjahr(date(2026, 1, 1), date(2026, 12, 31), "SKR03", 4)
-    file = make_file([*later, *rows(transfer(PAID), RATES)], "1001-2", jahr, datetime(2026, 6, 1, tzinfo=UTC))
+    file = make_file(
+        [*later, *rows(transfer(PAID), RATES)], "1001-2", jahr, datetime(2026, 6, 1, tzinfo=UTC), "Abgleich"
+    )
     header = file.content.decode("cp1252").splitlines()[0].split(";")
     assert header[10:16] == ["1001", "2", "20260101", "4", "20260504", "20260509"]
     assert header[20] == "0", "not committed"

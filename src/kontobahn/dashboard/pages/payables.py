@@ -57,6 +57,7 @@ BOOKING_STATES = {
     "accepted": (N_("accounts accepted"), "warn"),
     "booked": (N_("booked"), "good"),
     "known": (N_("was in the books already"), "good"),
+    "handed_over": (N_("handed over"), "good"),
 }
 STEPS = {
     "receive": N_("Received"),
@@ -68,6 +69,7 @@ STEPS = {
     "confirm_another": N_("Confirmed as a further invoice"),
     "accept": N_("Accounts accepted"),
     "book": N_("Booked"),
+    "hand_over": N_("Handed over"),
     "pay": N_("In a payment run"),
     "paid": N_("Paid"),
     "payment_failed": N_("The payment has failed"),

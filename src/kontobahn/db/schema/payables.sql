@@ -203,7 +203,7 @@ CREATE TABLE payables_run_invoices (
 );
 CREATE INDEX payables_run_invoices_of_payment ON payables_run_invoices (organization_id, payment_id);
 
--- An invoice in built-in books: the accounts that a person has accepted for it, and whether it was booked with them.
+-- The accounts that a person has accepted for an invoice, and whether it was booked with them or handed over.
 CREATE TABLE payables_bookings (
   organization_id TEXT NOT NULL,
   payable_id TEXT NOT NULL,
@@ -216,5 +216,32 @@ CREATE TABLE payables_bookings (
   accepted_by TEXT NOT NULL,
   accepted_at BIGINT NOT NULL,
   booked_at BIGINT,
+  -- The hand-over that it was in, if others keep the books.
+  handover_id TEXT,
   PRIMARY KEY (organization_id, payable_id)
+);
+CREATE INDEX payables_bookings_waiting ON payables_bookings (organization_id, payable_id) WHERE state = 'accepted' AND handover_id IS NULL;
+CREATE INDEX payables_bookings_of_handover ON payables_bookings (organization_id, handover_id) WHERE handover_id IS NOT NULL;
+
+-- Invoices that were handed over at once to somebody who keeps the books elsewhere.
+CREATE TABLE payables_handovers (
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  id TEXT NOT NULL,
+  connection_id TEXT NOT NULL,
+  client_id TEXT NOT NULL,
+  invoices BIGINT NOT NULL,
+  total_minor BIGINT NOT NULL,
+  made_by TEXT NOT NULL,
+  made_at BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, id)
+);
+
+-- The DATEV files of a hand-over, one for each fiscal year, as they were made.
+CREATE TABLE payables_handover_files (
+  organization_id TEXT NOT NULL,
+  handover_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  content BYTEA NOT NULL,
+  PRIMARY KEY (organization_id, handover_id, name),
+  FOREIGN KEY (organization_id, handover_id) REFERENCES payables_handovers (organization_id, id)
 );

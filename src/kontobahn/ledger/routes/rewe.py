@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from functools import partial
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -14,11 +13,11 @@ from kontobahn.api import tasks
 from kontobahn.api.answers import Data
 from kontobahn.api.call import Call, page
 from kontobahn.api.declare import BODY_WITH_ROWS, get, post
+from kontobahn.api.exports import ZIP, Exports
 from kontobahn.api.tasks import TaskRow, Tasks, Work
 from kontobahn.api.wire import FileDownload, Upload, Uuid
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
-from kontobahn.errors import TooManyRequests, Unavailable
 from kontobahn.json_text import decode_kept
 from kontobahn.ledger import buchungen, connections, personenkonto
 from kontobahn.ledger.buchungen import GebuchteBuchungen, NeueBuchungen
@@ -26,7 +25,7 @@ from kontobahn.ledger.connections import ERRORS, Another, ClientQuery, JahrQuery
 from kontobahn.ledger.errors import ProviderError, provider_refused
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
-from kontobahn.ledger.provider import Author, ClientBooks, Effect
+from kontobahn.ledger.provider import Author, Effect
 
 
 def _author(call: Call) -> Author:
@@ -251,8 +250,6 @@ async def undo_import(call: Call, query: ClientQuery, id: Uuid) -> Data[ImportMi
 # --- Exports
 
 
-# An export keeps a thread and room on the disk: this many at once in a process, and one of them for an organisation.
-AT_ONCE = 2
 MAX_RECEIPT_BYTES = 400_000_000
 
 
@@ -260,24 +257,7 @@ class ExportQuery(JahrQuery):
     belege: Annotated[bool, Meta(description="With the receipts of cash entries.")] = True
 
 
-class Exports:
-    """The exports that this process is writing."""
-
-    def __init__(self) -> None:
-        self._organizations: set[str] = set()
-
-    def enter(self, organization_id: str) -> None:
-        if organization_id in self._organizations or len(self._organizations) >= AT_ONCE:
-            raise TooManyRequests(
-                "An export is already being written. Ask again when it is done.", retry_after_seconds=15
-            )
-        self._organizations.add(organization_id)
-
-    def leave(self, organization_id: str) -> None:
-        self._organizations.discard(organization_id)
-
-
-@get("/v2/ledger-rewe/exports", scope="ledger:read", errors=(*ERRORS, 429), media_types=("application/zip",))
+@get("/v2/ledger-rewe/exports", scope="ledger:read", errors=(*ERRORS, 429), media_types=(ZIP,))
 async def export_year(call: Call, query: ExportQuery) -> FileDownload:
     """Take a fiscal year out as a zip of files that can be imported again.
 
@@ -286,39 +266,8 @@ async def export_year(call: Call, query: ExportQuery) -> FileDownload:
     receipts out; more than 400 MB of them are refused.
     """
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
-    exports, organization_id = call.context.part(Exports), call.principal.organization_id
-    exports.enter(organization_id)
-    # Until the file has been sent: it takes room on the disk.
-    leave = partial(exports.leave, organization_id)
-    try:
-        async with access.to("buchungen") as books:
-            file = await _written(call, books, query)
-    except BaseException:
-        leave()
-        raise
-    name = f"Kontobahn_{books.client_id}_{query.geschaeftsjahr_start_datum:%Y%m%d}.zip"
-    return FileDownload(file, "application/zip", name, leave)
-
-
-async def _written(call: Call, books: ClientBooks, query: ExportQuery) -> BinaryIO:
-    directory = call.context.settings.data_dir
-    directory.mkdir(parents=True, exist_ok=True)
-    # Beside the database: the system's own directory for temporary files may be in memory.
-    file: BinaryIO = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
-    work = asyncio.ensure_future(
-        books.export(query.geschaeftsjahr_start_datum, file, receipts_up_to=MAX_RECEIPT_BYTES if query.belege else 0)
-    )
-    try:
-        # A caller who goes away does not end the thread: what it writes into stays open, and its place taken.
-        await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await asyncio.wait([work])
-        file.close()
-        raise
-    except OSError as error:
-        file.close()
-        raise Unavailable("The export could not be written.", operator=str(error)) from error
-    except BaseException:
-        file.close()
-        raise
-    return file
+    async with access.to("buchungen") as books:
+        name = f"Kontobahn_{books.client_id}_{query.geschaeftsjahr_start_datum:%Y%m%d}.zip"
+        most = MAX_RECEIPT_BYTES if query.belege else 0
+        write = partial(books.export, query.geschaeftsjahr_start_datum, receipts_up_to=most)
+        return await call.context.part(Exports).download(call, name, write)

@@ -7,14 +7,20 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from kontobahn_client.calls.declarations import get, pages, post, put
+from kontobahn_client.calls.declarations import delete, get, pages, post, put
 from kontobahn_client.models.common import Data, File, Page
 from kontobahn_client.models.payables import (
     DuePayable,
+    Handover,
+    MadeHandover,
+    MailboxReading,
     NewConfirmation,
     NewCreditor,
     NewFileAddress,
+    NewHandover,
     NewHold,
+    NewMailbox,
+    NewMailboxReading,
     NewPayable,
     NewPayableBooking,
     NewPayablesSettings,
@@ -23,9 +29,11 @@ from kontobahn_client.models.payables import (
     NewRelease,
     Payable,
     PayableBooking,
+    PayablesMailbox,
     PayablesSettings,
     PayableStep,
     PaymentRun,
+    RemovedMailbox,
 )
 from kontobahn_client.transport.exchange import FileBody
 
@@ -121,7 +129,21 @@ class PayableCalls:
     def accept_accounts(
         self, id: str, body: NewPayableBooking, *, idempotency_key: str | None = None
     ) -> Data[PayableBooking]:
-        """Accept the accounts and tax keys of an invoice: it is booked now, with the release, or not at all, as the settings say."""
+        """Accept the accounts and tax keys of an invoice: it is booked now, with the release, or handed over, as the settings say."""
+
+    @post("/v2/payables/handovers")
+    def create_payables_handover(self, body: NewHandover, *, idempotency_key: str | None = None) -> Data[MadeHandover]:
+        """Hand over invoices to whoever keeps the books elsewhere: released, with accepted accounts, and not booked here."""
+
+    @pages("/v2/payables/handovers", Handover)
+    def list_payables_handovers(
+        self, *, from_id: str | None = None, limit: int | None = None, organization_id: str | None = None
+    ) -> Page[Handover]:
+        """List what was handed over, in the order in which it was made."""
+
+    @get("/v2/payables/handovers/{id}/file")
+    def get_payables_handover_file(self, id: str) -> File:
+        """Fetch the DATEV files of a hand-over and the package of its documents: untouched files, and a PDF beside each XML."""
 
     @get("/v2/payables/due")
     def list_due_payables(self, *, pay_by: date | None = None, organization_id: str | None = None) -> Page[DuePayable]:
@@ -144,6 +166,30 @@ class PayableCalls:
     @post("/v2/payables/payment-runs/{id}/order-file")
     def create_run_order_file(self, id: str, *, idempotency_key: str | None = None) -> Data[PaymentRun]:
         """Put the payments of a run that are in no order file into one: those that another person has released since, for example."""
+
+    @get("/v2/payables/mailbox")
+    def get_payables_mailbox(self, *, organization_id: str | None = None) -> Data[PayablesMailbox]:
+        """Read which mailbox invoices come by, and whether it can be read. 404 if there is none."""
+
+    @put("/v2/payables/mailbox")
+    def set_payables_mailbox(
+        self, body: NewMailbox, *, organization_id: str | None = None, idempotency_key: str | None = None
+    ) -> Data[PayablesMailbox]:
+        """Say which mailbox invoices come by. It is read within minutes, or by `POST /v2/payables/mailbox/readings`."""
+
+    @post("/v2/payables/mailbox/readings")
+    def read_payables_mailbox(
+        self,
+        body: NewMailboxReading | None = None,
+        *,
+        organization_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Data[MailboxReading]:
+        """Read the mailbox now, or with `trial` only try whether it can be read. `trouble` says if it cannot."""
+
+    @delete("/v2/payables/mailbox")
+    def remove_payables_mailbox(self, *, organization_id: str | None = None) -> Data[RemovedMailbox]:
+        """Read the mailbox no longer. Its password is forgotten; what came by it stays."""
 
     @get("/v2/payables/settings")
     def get_payables_settings(self, *, organization_id: str | None = None) -> Data[PayablesSettings]:

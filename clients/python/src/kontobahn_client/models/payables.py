@@ -105,6 +105,7 @@ class PayableBooking(Answer, kw_only=True):
     accounts: list[BookedAccount]
     import_ids: list[str]
     booked_at: datetime | None
+    handover_id: str | None
 
 
 class BookingAccount(Body, kw_only=True):
@@ -225,3 +226,71 @@ class PayablesSettings(Answer, kw_only=True):
     connection_id: str | None
     client_id: str | None
     book_on: str | None
+
+
+class NewHandover(Body, kw_only=True):
+    connection_id: str
+    client_id: str | None = None
+
+
+class LeftOutInvoice(Answer, kw_only=True):
+    payable_id: str
+    reason: str
+
+
+class Handover(Answer, kw_only=True):
+    id: str
+    organization_id: str
+    connection_id: str
+    client_id: str
+    invoices: int
+    total: Decimal
+    file_name: str
+    created_by: str
+    created_at: datetime
+
+
+class MadeHandover(Handover, kw_only=True):
+    payable_ids: list[str]
+    left_out: list[LeftOutInvoice]
+
+
+class NewMailbox(Body, kw_only=True):
+    host: str
+    port: int = 993
+    username: str
+    password: str = ""
+    folder: str = "INBOX"
+    afterwards: str = "keep"
+    moved_to: str = ""
+    since: date | None = None
+
+
+class PayablesMailbox(Answer, kw_only=True):
+    organization_id: str
+    host: str
+    port: int
+    username: str
+    folder: str
+    afterwards: str
+    moved_to: str | None
+    since: date
+    trouble: str | None
+    checked_at: datetime | None
+    next_at: datetime
+
+
+class NewMailboxReading(Body, kw_only=True):
+    trial: bool = False
+
+
+class MailboxReading(Answer, kw_only=True):
+    trial: bool
+    messages: int
+    invoices: int
+    trouble: str | None
+
+
+class RemovedMailbox(Answer, kw_only=True):
+    organization_id: str
+    removed: bool

@@ -1,0 +1,315 @@
+"""Received invoices for books that others keep: handed over once, as a DATEV file with the package of their documents.
+
+An invoice waits for it as soon as it is released, its accounts are accepted, and it is not booked here. The rows are kept as they
+were made; the documents are read from what is kept anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zipfile
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Annotated, BinaryIO, NamedTuple, cast
+
+from msgspec import Meta
+
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call, page
+from kontobahn.api.declare import get, post
+from kontobahn.api.exports import ZIP, Exports
+from kontobahn.api.wire import Answer, Body, FileDownload, ListQuery, Timestamp, Uuid
+from kontobahn.clock import berlin_date, berlin_datetime, to_datetime
+from kontobahn.db import Database, Table, Tx, chunked
+from kontobahn.errors import Conflict
+from kontobahn.formats import document_package, extf
+from kontobahn.formats.document_package import beleglink
+from kontobahn.formats.extf import Buchungssatz, encode_weitere
+from kontobahn.ids import new_id
+from kontobahn.ledger.booking_file import BookingFile, make_file
+from kontobahn.ledger.buchungen import EUR
+from kontobahn.ledger.connections import ERRORS, ClientId, open_books
+from kontobahn.ledger.connections import find as find_connection
+from kontobahn.ledger.wire import Geschaeftsjahr
+from kontobahn.money import from_minor
+from kontobahn.payables import store
+from kontobahn.payables.adviser_documents import documents
+from kontobahn.payables.booking import BOOKINGS, RELEASED, BookingRow, accounts_of, text_of
+from kontobahn.payables.rules import beleg_of
+from kontobahn.payables.store import PayableRow
+from kontobahn.sentences import said
+
+# A month of a small company; the rest goes into a second one. The documents of all of them go into one package.
+MAX_INVOICES = 200
+TITLE = "Kontobahn Eingangsrechnungen"
+_BELEGLINK = str(extf.BUCHUNGSSTAPEL.titles.index("Beleglink") + 1)
+_FAELLIGKEIT = str(extf.BUCHUNGSSTAPEL.titles.index("Fälligkeit") + 1)
+
+
+class NewHandover(Body):
+    connection_id: Annotated[Uuid, Meta(description="The books that the invoices belong to.")]
+    client_id: ClientId | None = None
+
+
+class HandoversQuery(ListQuery):
+    from_id: Annotated[Uuid, Meta(description="Only what was made after this one: the last id seen.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+
+
+class LeftOutInvoice(Answer):
+    payable_id: Uuid
+    reason: str
+
+
+class Handover(Answer):
+    id: Uuid
+    organization_id: Uuid
+    connection_id: Uuid
+    client_id: str
+    invoices: int
+    total: Annotated[Decimal, Meta(description="Of the invoices; credit notes are deducted.")]
+    file_name: Annotated[str, Meta(description="Of the zip with the DATEV files and the documents.")]
+    created_by: str
+    created_at: Timestamp
+
+
+class MadeHandover(Handover, kw_only=True):
+    payable_ids: list[Uuid]
+    left_out: Annotated[list[LeftOutInvoice], Meta(description="What waits on, and why.")]
+
+
+class HandoverRow(NamedTuple):
+    organization_id: str
+    id: str
+    connection_id: str
+    client_id: str
+    invoices: int
+    total_minor: int
+    made_by: str
+    made_at: int
+
+
+class HandoverFileRow(NamedTuple):
+    organization_id: str
+    handover_id: str
+    name: str
+    content: bytes
+
+
+HANDOVERS = Table("payables_handovers", HandoverRow)
+HANDOVER_FILES = Table("payables_handover_files", HandoverFileRow, key=("organization_id", "handover_id", "name"))
+
+
+# --- The calls
+
+
+@post(
+    "/v2/payables/handovers",
+    scope="payables:write", also_scope="ledger:write", errors=ERRORS,
+    body_example={"connection_id": "0b7e2c1f-6f0e-4a4e-9d6a-2f1f5c8f7a10"},
+)  # fmt: skip
+async def create_payables_handover(call: Call, body: NewHandover) -> Data[MadeHandover]:
+    """Hand over invoices to whoever keeps the books elsewhere: released, with accepted accounts, and not booked here.
+
+    Each is in one hand-over only. Its rows have the number as Belegfeld 1, the due day, and the GUID under which the document is in
+    the package beside them. At most 200 invoices; 409 if there is none. Nothing is booked here.
+    """
+    connection = await call.read_inline(find_connection, call.principal, body.connection_id)
+    access = await open_books(call.context, call.principal, connection.id, body.client_id)
+    async with access.to("stammdaten") as books:
+        years = await books.geschaeftsjahre()
+        keeper = Keeper(connection.organization_id, connection.id, books.client_id, years)
+    return await call.commit(_make, keeper, call.actor)
+
+
+@get("/v2/payables/handovers", scope="payables:read", pages_by="from_id", errors=(403, 404))
+async def list_payables_handovers(call: Call, query: HandoversQuery) -> Data[list[Handover]]:
+    """List what was handed over, in the order in which it was made."""
+    organizations = call.principal.organizations(query.organization_id)
+    from_id = query.from_id.lower() if query.from_id else None
+    rows = await call.read(listing, organizations, from_id, query.limit + 1)
+    return Data([view(row) for row in page(call, rows, query.limit, lambda row: row.id)])
+
+
+@get("/v2/payables/handovers/{id}/file", scope="payables:read", errors=(403, 404, 429), media_types=(ZIP,))
+async def get_payables_handover_file(call: Call, id: Uuid) -> FileDownload:
+    """Fetch the DATEV files of a hand-over and the package of its documents: untouched files, and a PDF beside each XML."""
+    row = await call.read(find, call.principal, id)
+
+    async def write(target: BinaryIO) -> None:
+        await asyncio.to_thread(write_zip, call.context.db, row, target)
+
+    return await call.context.part(Exports).download(call, file_name(row), write)
+
+
+# --- Making
+
+
+class Keeper(NamedTuple):
+    """Books that others keep, and their fiscal years."""
+
+    organization_id: str
+    connection_id: str
+    client_id: str
+    years: Sequence[Geschaeftsjahr]
+
+
+class Waiting(NamedTuple):
+    row: PayableRow
+    booking: BookingRow
+
+
+def waiting(tx: Tx, keeper: Keeper, limit: int) -> list[Waiting]:
+    """Returns the invoices of these books that wait to be handed over, in the order in which they came."""
+    accepted = BOOKINGS.all(
+        tx,
+        "organization_id = ? AND state = 'accepted' AND handover_id IS NULL AND EXISTS (SELECT 1 FROM payables p"
+        " WHERE p.organization_id = payables_bookings.organization_id AND p.id = payables_bookings.payable_id"
+        f" AND p.connection_id = ? AND p.client_id = ? AND p.status IN ({', '.join('?' * len(RELEASED))}))"
+        " ORDER BY payable_id LIMIT ?",
+        *keeper[:3], *RELEASED, limit,
+    )  # fmt: skip
+    rows = {
+        row.id: row
+        for some, is_one in chunked(one.payable_id for one in accepted)
+        for row in store.PAYABLES.all(tx, f"organization_id = ? AND id {is_one}", keeper.organization_id, *some)
+    }
+    return [Waiting(rows[one.payable_id], one) for one in accepted]
+
+
+def count_waiting(tx: Tx, organization_id: str) -> dict[tuple[str, str], int]:
+    """Returns how many invoices wait to be handed over, by books."""
+    rows = tx.all(
+        "SELECT p.connection_id, p.client_id, COUNT(*) FROM payables_bookings b JOIN payables p"
+        " ON p.organization_id = b.organization_id AND p.id = b.payable_id"
+        " WHERE b.organization_id = ? AND b.state = 'accepted' AND b.handover_id IS NULL"
+        f" AND p.status IN ({', '.join('?' * len(RELEASED))}) GROUP BY p.connection_id, p.client_id",
+        organization_id, *RELEASED,
+    )  # fmt: skip
+    return {(connection_id, client_id): int(number) for connection_id, client_id, number in rows}
+
+
+def _make(tx: Tx, keeper: Keeper, actor: Actor) -> Data[MadeHandover]:
+    organization_id, connection_id, client_id, years = keeper
+    store.lock(tx, organization_id)
+    made_at = berlin_datetime(tx.now).replace(tzinfo=None)
+    found, left_out = list[Waiting](), list[LeftOutInvoice]()
+    by_year: dict[Geschaeftsjahr, list[Buchungssatz]] = {}
+    for one in waiting(tx, keeper, MAX_INVOICES):
+        day = date.fromisoformat(one.row.issue_date)
+        year = next((year for year in years if year.start <= day <= year.end), None)
+        if year is None:
+            why = said("The client has no fiscal year for {day}: it is opened in the books first.", day=day.isoformat())
+            left_out.append(LeftOutInvoice(one.row.id, why))
+            continue
+        found.append(one)
+        by_year.setdefault(year, []).extend(_rows(one))
+    if not found:
+        raise Conflict(
+            "There is nothing to hand over: no released invoice with accepted accounts waits.", left_out=left_out
+        )
+    files = [make_file(rows, client_id, year, made_at, TITLE) for year, rows in sorted(by_year.items())]
+    row = HandoverRow(
+        organization_id, new_id(), connection_id, client_id, len(found), sum(one.row.total_minor for one in found),
+        actor.name, tx.now,
+    )  # fmt: skip
+    _write(tx, row, found, files, actor)
+    answer = view(row)
+    return Data(
+        MadeHandover(
+            **{name: getattr(answer, name) for name in Handover.__struct_fields__},
+            payable_ids=[one.row.id for one in found],
+            left_out=left_out,
+        )
+    )
+
+
+def _write(tx: Tx, row: HandoverRow, found: Sequence[Waiting], files: Sequence[BookingFile], actor: Actor) -> None:
+    HANDOVERS.insert(tx, row)
+    for file in files:
+        HANDOVER_FILES.insert(tx, HandoverFileRow(row.organization_id, row.id, file.name, file.content))
+    for one in found:
+        BOOKINGS.update(tx, one.booking, handover_id=row.id)
+        store.record_step(tx, one.row, "hand_over", "", actor.name, "")
+    audit.record(tx, row.organization_id, actor, "payables.handover", row.id, invoices=row.invoices)
+
+
+def _rows(one: Waiting) -> list[Buchungssatz]:
+    row = one.row
+    columns = {_BELEGLINK: beleglink(row.document_guid)}
+    if row.due_date:
+        columns[_FAELLIGKEIT] = f"{date.fromisoformat(row.due_date):%d%m%Y}"
+    return [
+        Buchungssatz(
+            line=0, umsatz=account.amount_minor, soll=row.total_minor < 0, waehrung=EUR, kurs="", basis_umsatz=None,
+            konto=row.konto, gegenkonto=account.konto, bu_schluessel=account.steuer, belegdatum=row.issue_date,
+            belegfeld1=beleg_of(row.number), belegfeld2="", skonto=0, buchungstext=text_of(row), kost1="", kost2="",
+            generalumkehr=False, weitere=encode_weitere(columns),
+        )
+        for account in accounts_of(one.booking.accounts)
+    ]  # fmt: skip
+
+
+# --- Reading
+
+
+def find(tx: Tx, principal: Principal, handover_id: str) -> HandoverRow:
+    return find_in_scope(tx, HANDOVERS, principal, "Hand-over", handover_id.lower())
+
+
+def listing(tx: Tx, organizations: tuple[str, ...], from_id: str | None, limit: int) -> list[HandoverRow]:
+    only, params = ("", ()) if from_id is None else (" AND id > ?", (from_id,))
+    return HANDOVERS.all(
+        tx, f"{in_scope(len(organizations))}{only} ORDER BY id LIMIT ?", *organizations, *params, limit
+    )
+
+
+def latest(tx: Tx, organization_id: str, before: str, limit: int) -> list[HandoverRow]:
+    """Returns the newest first; `before` is the id of the last one of the page before."""
+    only, params = (" AND id < ?", (before,)) if before else ("", ())
+    return HANDOVERS.all(tx, f"organization_id = ?{only} ORDER BY id DESC LIMIT ?", organization_id, *params, limit)
+
+
+def view(row: HandoverRow) -> Handover:
+    return Handover(
+        row.id, row.organization_id, row.connection_id, row.client_id, row.invoices, from_minor(row.total_minor),
+        file_name(row), row.made_by, to_datetime(row.made_at),
+    )  # fmt: skip
+
+
+def file_name(row: HandoverRow) -> str:
+    return f"Eingangsrechnungen_{row.client_id}_{berlin_date(row.made_at):%Y%m%d}_{row.id[-6:]}.zip"
+
+
+def write_zip(db: Database, row: HandoverRow, target: BinaryIO) -> None:
+    """Writes the hand-over, the same every time: DATEV files, and the package of the documents that they refer to."""
+    made_at = berlin_datetime(row.made_at).replace(tzinfo=None)
+    filed = documents(db, row.organization_id, db.read_now(_guids, row))
+    parts = document_package.packages(filed)
+    with zipfile.ZipFile(target, "w") as archive:
+        for file in db.read_now(_files, row):
+            archive.writestr(_info(file.name, made_at), bytes(file.content))
+        for number, part in enumerate(parts, 1):
+            name = f"Belege_{row.client_id}_{made_at:%Y%m%d}{f'_{number}' if len(parts) > 1 else ''}.zip"
+            with archive.open(_info(name, made_at), "w", force_zip64=True) as package:
+                document_package.write_package(
+                    cast(BinaryIO, package), part, made_at, f"Eingangsrechnungen {made_at:%d.%m.%Y}"
+                )
+
+
+def _info(name: str, made_at: datetime) -> zipfile.ZipInfo:
+    return zipfile.ZipInfo(name, date_time=made_at.timetuple()[:6])
+
+
+def _files(tx: Tx, row: HandoverRow) -> list[HandoverFileRow]:
+    return HANDOVER_FILES.all(tx, "organization_id = ? AND handover_id = ? ORDER BY name", row.organization_id, row.id)
+
+
+def _guids(tx: Tx, row: HandoverRow) -> list[str]:
+    found = BOOKINGS.all(tx, "organization_id = ? AND handover_id = ? ORDER BY payable_id", row.organization_id, row.id)
+    payables = [store.get(tx, row.organization_id, one.payable_id) for one in found]
+    return [one.document_guid for one in payables if one is not None]

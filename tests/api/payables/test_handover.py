@@ -1,0 +1,93 @@
+"""Invoices for books that others keep: handed over once, as rows and documents under one GUID, and booked nowhere here."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from datetime import date
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.payables.test_booking import COFFEE_ACCOUNT, Bookkeeper, assert_row_and_document
+from tests.harness import Service
+from tests.paid_invoices import credit_note, without_skonto
+from tests.received_invoices import as_xml
+
+HANDOVERS = "/v2/payables/handovers"
+
+
+class Client(Bookkeeper):
+    """One whose books are kept by an adviser elsewhere."""
+
+    def hand_over(self, key: str = "") -> httpx.Response:
+        body = {"connection_id": self.books.connection_id}
+        return self.service.post(HANDOVERS, key or self.owner.key, json=body)
+
+    def accepted(
+        self, content: bytes | None = None, amount: float = 33.02, name: str = "rechnung 7.xml"
+    ) -> dict[str, Any]:
+        payable = self.received(content, name=name)
+        assert self.accept(payable, {**COFFEE_ACCOUNT, "amount": amount}).status_code == 200
+        return payable
+
+    def file(self, handover: dict[str, Any]) -> bytes:
+        answer = self.service.get(f"{HANDOVERS}/{handover['id']}/file", self.owner.key)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/zip"), answer.text
+        assert handover["file_name"] in answer.headers["content-disposition"]
+        return answer.content
+
+
+@pytest.fixture
+def client(service: Service) -> Client:
+    return Client(service)
+
+
+def test_an_invoice_is_handed_over_once_with_its_document(client: Client) -> None:
+    content = as_xml() + b"\n<!-- as it came -->"
+    payable = client.accepted(content)
+    assert client.hand_over().status_code == 409, "it is not released"
+    assert client.decide(payable, "release").status_code == 200
+    made = client.hand_over()
+    assert made.status_code == 201, made.text
+    handover = made.json()["data"]
+    assert (handover["payable_ids"], handover["total"], handover["left_out"]) == ([payable["id"]], 33.02, [])
+    export = client.file(handover)
+    assert_row_and_document(export, payable, content)
+    assert (client.state(payable), client.open_items()) == ("handed_over", {}), "nothing is booked here"
+    assert client.hand_over().status_code == 409
+    refused = client.accept(payable)
+    assert (refused.status_code, client.file(handover)) == (409, export)
+    listed = client.service.get(HANDOVERS, client.owner.key).json()["data"]
+    assert [one["id"] for one in listed] == [handover["id"]]
+    history = client.service.get(f"/v2/payables/{payable['id']}/history", client.owner.key).json()["data"]
+    assert [step["action"] for step in history] == ["receive", "accept", "release", "hand_over"]
+
+
+def test_each_year_has_its_file_and_what_has_none_waits_on(client: Client) -> None:
+    late, early = client.accepted(without_skonto("R-8", 1000), 10), client.accepted(credit_note("G-1", 500), 5)
+    for payable in (late, early):
+        assert client.decide(payable, "release").status_code == 200
+    before = client.accepted(as_xml(number="R-0", issued_on=date(2019, 5, 4)))
+    assert client.decide(before, "release").status_code == 200
+    handover = client.hand_over().json()["data"]
+    assert (handover["invoices"], handover["total"]) == (2, 5)
+    [left] = handover["left_out"]
+    assert left["payable_id"] == before["id"]
+    assert "2019-05-04" in left["reason"]
+    with zipfile.ZipFile(io.BytesIO(client.file(handover))) as archive:
+        [name] = [one for one in archive.namelist() if "Buchungsstapel" in one]
+        rows = archive.read(name).decode("cp1252").splitlines()[2:]
+    assert [row.split(";")[1].strip('"') for row in rows] == ["H", "S"], "a credit note stands on the other side"
+    assert client.state(before) == "accepted"
+
+
+def test_nobody_hands_over_or_fetches_what_is_of_others(client: Client) -> None:
+    payable = client.accepted()
+    client.decide(payable, "release")
+    other = client.service.organization("Andere GmbH")
+    assert client.hand_over(other.key).status_code == 404
+    handover = client.hand_over().json()["data"]
+    assert client.service.get(f"{HANDOVERS}/{handover['id']}/file", other.key).status_code == 404
+    assert client.service.get(HANDOVERS, other.key).json()["data"] == []
