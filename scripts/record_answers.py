@@ -80,7 +80,6 @@ LEFT_OUT = {
             "accept_accounts",
             "create_payables_handover",
             "list_payables_handovers",
-            "get_payables_handover_file",
             "get_payables_mailbox",
             "set_payables_mailbox",
             "read_payables_mailbox",

@@ -62,7 +62,7 @@ def _run_without_file(service: Service, owner: Organization) -> dict[str, str]:
     return {"id": run["id"]}
 
 
-def _to_hand_over(service: Service, owner: Organization) -> dict[str, str]:
+def to_hand_over(service: Service, owner: Organization) -> dict[str, str]:
     """Books with an invoice that waits to be handed over."""
     inbox = Inbox(service, owner)
     payable = inbox.received()
@@ -73,7 +73,7 @@ def _to_hand_over(service: Service, owner: Organization) -> dict[str, str]:
 
 
 def _handed_over(service: Service, owner: Organization) -> dict[str, str]:
-    answer = service.post(f"{_BASE}/handovers", owner.key, json=_to_hand_over(service, owner))
+    answer = service.post(f"{_BASE}/handovers", owner.key, json=to_hand_over(service, owner))
     return {"id": answer.json()["data"]["id"]}
 
 
@@ -120,7 +120,6 @@ PAYABLES_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"PUT {_BASE}/{{id}}/booking", "id"): Recipe(
         payable, body={"accounts": [{"konto": "4930", "amount": 33.02, "steuer": "9"}]}
     ),
-    (f"POST {_BASE}/handovers", "connection_id"): Recipe(_to_hand_over, used_up=True),
     (f"GET {_BASE}/handovers", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/handovers/{{id}}/file", "id"): Recipe(_handed_over),
     (f"GET {_BASE}/mailbox", "organization_id"): Recipe(mailbox_of),

@@ -171,6 +171,7 @@ IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/banking/account-merges": reconciliation_recipes.twins,
     "PUT /v2/mobility/seller": _selling,
     "POST /v2/payables/payment-runs": _to_run,
+    "POST /v2/payables/handovers": payables_recipes.to_hand_over,
     "POST /v2/payables": _to_type,
     "POST /v2/payables/{id}/confirmations": _to_confirm_iban,
     "POST /v2/payables/files/by-address": payables_recipes.at_an_address,
