@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator
-from datetime import UTC, date, datetime
-from typing import BinaryIO, NamedTuple, cast
+from collections.abc import Collection
+from datetime import date
+from typing import BinaryIO, cast
 
 import msgspec
 from msgspec import Struct
@@ -13,9 +12,10 @@ from msgspec import Struct
 from kontobahn import money
 from kontobahn.api.tasks import Work
 from kontobahn.clock import Clock, berlin_date
-from kontobahn.datev import cash_entries, postings
+from kontobahn.datev import answers, cash_entries
 from kontobahn.datev.clients import EXPORT, Clients, FiscalYear, KeptClient
 from kontobahn.datev.failures import HELP
+from kontobahn.datev.kept import Kept, kept_years
 from kontobahn.datev.ledger_jobs import CASH, Kind, LedgerJobs
 from kontobahn.datev.master_data import (
     AccountTurnover,
@@ -26,19 +26,19 @@ from kontobahn.datev.master_data import (
     turnover,
 )
 from kontobahn.datev.open_items import OpenItems, range_of, years_up_to
-from kontobahn.datev.postings import JobKey, Posting, Postings, accounts, year_id
+from kontobahn.datev.postings import JobKey, Postings, accounts, year_id
 from kontobahn.datev.services import Services, part
-from kontobahn.db import Database, Tx
+from kontobahn.db import Database
 from kontobahn.errors import BadRequest, NotFound
 from kontobahn.ledger import buchungen, kassenbuch, transmissions, wire
-from kontobahn.ledger.buchungen import AccountBooking, DocumentBookings, GebuchteBuchungen, NeueBuchung
+from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
-from kontobahn.ledger.faelligkeiten import Faelligkeiten, by_due_date, is_money
+from kontobahn.ledger.faelligkeiten import Faelligkeiten, by_due_date
 from kontobahn.ledger.gewinnermittlung import profit_and_loss
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
 from kontobahn.ledger.konto import functional, is_personenkonto, readings
-from kontobahn.ledger.kontoblatt import AccountSheet, SheetLine, SheetSelection
+from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ConnectionRef, Effect, OpenAmounts, Outgoing, Transmission
@@ -64,12 +64,6 @@ def not_offered(what: str) -> ProviderError:
 class DocumentType(Struct):
     name: str
     category: str = ""
-
-
-class Numbered(NamedTuple):
-    jahr: str
-    number: int
-    posting: Posting
 
 
 class DatevBooks:
@@ -161,22 +155,31 @@ class DatevBooks:
     def _key(self, jahr: date) -> JobKey:
         return JobKey(self._connection.organization_id, self._connection.id, self.client_id, jahr.isoformat())
 
-    async def _until(self, stichtag: date) -> tuple[list[JobKey], FiscalYear]:
-        """Returns the years up to a day, once their postings are there, and the last of them."""
+    async def _kept(self, years: list[date]) -> Kept:
+        """Returns the postings of these years, once they are there. Raises ProviderError with 503 if that takes longer."""
+        await self._postings.ready(self._connection, self.client_id, years)
+        return await kept_years(self._db, self._pool, [self._key(start) for start in years])
+
+    async def _until(self, stichtag: date) -> tuple[Kept, FiscalYear]:
+        """Returns the postings up to a day, and the last year among theirs."""
         years = await self._years()
         counted = years_up_to([year.yearBegin for year in years], stichtag)
         last = next((year for year in reversed(years) if year.yearBegin in counted), None)
         if last is None:
             raise NotFound(said("The client has no fiscal year before {day}.", day=stichtag))
-        await self._postings.ready(self._connection, self.client_id, counted)
-        return [self._key(start) for start in counted], last
+        return await self._kept(counted), last
 
     async def buchungen(
         self, jahr: date, from_id: str | None, limit: int | None, periode: int | None = None
     ) -> list[buchungen.Buchung]:
         year = await self._year(jahr)
-        await self._postings.ready(self._connection, self.client_id, [year.yearBegin])
-        return await self._db.read(_buchungen, self._key(jahr), int(from_id or 0), limit, periode)
+        kept = await self._kept([year.yearBegin])
+        found: list[buchungen.Buchung] = []
+        async for some in kept.in_order(int(from_id or 0)):
+            found += [answers.buchung(one) for one in some if periode in (None, answers.period_of(one))]
+            if limit is not None and len(found) >= limit:
+                break
+        return found[:limit]
 
     async def offene_posten(self, selection: OposSelection) -> Opos:
         found, names = await self._open_items(selection)
@@ -187,22 +190,20 @@ class DatevBooks:
         answer = await self._pool.run(found.answer, names)
         konten = msgspec.json.decode(bytes(cast(msgspec.Raw, answer.konten)), type=list[OposKonto])
         # DATEV does not tell online which terms a partner has.
-        return by_due_date(konten, selection.stichtag, found.invoices(), {})
+        return by_due_date(konten, selection.stichtag, found.invoices, {})
 
     async def _open_items(
         self, selection: OposSelection, *, with_invoices: bool = False
     ) -> tuple[OpenItems, dict[str, str]]:
-        keys, year = await self._until(selection.stichtag)
+        kept, year = await self._until(selection.stichtag)
         konto = None
         if selection.kontonummer is not None:
             konto = _readings(selection.kontonummer, year)[-1]
             if not is_personenkonto(konto):
                 raise BadRequest("The query parameter `kontonummer` must be a person account.", field="kontonummer")
         found = OpenItems(selection, range_of(selection.side, konto), _rahmen(year), with_invoices=with_invoices)
-        names: dict[str, str] = {}
-        for key in keys:
-            names |= await self._db.read(_gather, key, found)
-        return found, names
+        await kept.open_items(found, konto)
+        return found, await self._pool.run(kept.names)
 
     async def offene_betraege(self, konten: Collection[str]) -> Effect[OpenAmounts]:
         today = berlin_date(self._clock.now())
@@ -219,20 +220,24 @@ class DatevBooks:
 
     async def belegbewegungen(self, seit: date, limit: int) -> list[Belegbewegung]:
         today = berlin_date(self._clock.now())
-        keys, year = await self._until(today)
-        return await self._db.read(_movements, keys, seit.isoformat(), limit, _rahmen(year))
+        kept, year = await self._until(today)
+        latest: list[answers.Movement] = []
+        async for shares, some in kept.of_persons():
+            latest += await self._pool.run(answers.movements, some, shares, seit.isoformat(), _rahmen(year))
+            latest = sorted(latest, reverse=True, key=lambda item: item[:2])[:limit]
+        return [movement for _, _, movement in latest]
 
     async def bookings_of_document(self, konto: str, beleg: str, after: str, limit: int) -> DocumentBookings:
-        keys, _ = await self._until(berlin_date(self._clock.now()))
-        return await self._db.read(_of_document, keys, konto, beleg, after, limit)
+        kept, _ = await self._until(berlin_date(self._clock.now()))
+        return answers.of_document(await kept.of_account(konto), konto, beleg, after, limit)
 
     async def account_sheet(self, selection: SheetSelection) -> AccountSheet:
         year = await self._year(selection.jahr)
         if not is_personenkonto(selection.konto):
             # The tax in a posting is not told apart, so its lines would not add up to the balance.
             raise not_offered("there are sheets of person accounts only")
-        await self._postings.ready(self._connection, self.client_id, [year.yearBegin])
-        return await self._db.read(_sheet, self._key(selection.jahr), selection)
+        kept = await self._kept([year.yearBegin])
+        return answers.sheet(await kept.of_account(selection.konto), selection)
 
     # --- Partners, by the labels of their accounts
 
@@ -397,177 +402,3 @@ def _readings(nummer: str, year: FiscalYear, field: str = "kontonummer") -> list
 def _in_order(konto: str) -> tuple[int, str]:
     """Returns the key by which ledger accounts come before those of persons."""
     return len(konto), konto
-
-
-# --- Answers from the rows that are kept
-
-
-def _numbered(tx: Tx, key: JobKey) -> Iterator[Numbered]:
-    number = 0
-    for rows in postings.parts(tx, key):
-        for posting in rows:
-            number += 1
-            yield Numbered(key.jahr, number, posting)
-
-
-def _gather(tx: Tx, key: JobKey, found: OpenItems) -> dict[str, str]:
-    """Adds a year's postings to the open items. Returns the labels of that year."""
-    number = 1
-    for rows in postings.parts(tx, key):
-        found.add(key.jahr, rows, number)
-        number += len(rows)
-    return postings.labels_of(tx, key)
-
-
-def _buchungen(tx: Tx, key: JobKey, after: int, limit: int | None, periode: int | None) -> list[buchungen.Buchung]:
-    found = []
-    for one in _numbered(tx, key):
-        if one.number > after and periode in (None, period_of(one)):
-            found.append(_buchung(one))
-            if limit is not None and len(found) >= limit:
-                break
-    return found
-
-
-def period_of(one: Numbered) -> int:
-    """Returns the month of the fiscal year, 1 to 12; 0 for an opening balance."""
-    if one.posting.is_opening:
-        return 0
-    day = one.posting.belegdatum
-    months = (int(day[:4]) - int(one.jahr[:4])) * 12 + int(day[5:7]) - int(one.jahr[5:7])
-    return min(months + 1, 12)
-
-
-def _buchung(one: Numbered) -> buchungen.Buchung:
-    posting = one.posting
-    lines = [
-        buchungen.Buchungszeile(
-            kontonummer=konto,
-            kostenstellen=buchungen.Kostenstellen(kost1=posting.kost1 or None, kost2=posting.kost2 or None),
-            buSchluessel=posting.bu_schluessel or None,
-            umsatz=money.to_wire(abs(posting.betrag)),
-            belegfeld1=posting.belegfeld1,
-            belegdatum=datetime.combine(date.fromisoformat(posting.belegdatum), datetime.min.time(), UTC),
-        )
-        for konto in (posting.konto, posting.gegenkonto)
-        if konto
-    ]
-    return buchungen.Buchung(
-        id=str(one.number),
-        waehrung=buchungen.EUR,
-        sollHabenKennzeichen="HABEN" if posting.betrag < 0 else "SOLL",
-        buchungstext=posting.buchungstext,
-        buchungszeilen=lines,
-        generalumkehr=posting.is_reversal,
-    )
-
-
-def _sheet(tx: Tx, key: JobKey, selection: SheetSelection) -> AccountSheet:
-    """Returns a page of a person account's sheet, by period, day and posting."""
-    after = _place_of(selection.after)
-    legs = []
-    for one in _numbered(tx, key):
-        if selection.konto in (one.posting.konto, one.posting.gegenkonto):
-            legs.append(((period_of(one), one.posting.belegdatum, one.number), one.posting))
-    legs.sort(key=lambda leg: leg[0])
-    saldo = before = 0
-    lines: list[SheetLine] = []
-    for place, posting in legs:
-        is_konto = posting.konto == selection.konto
-        betrag = posting.betrag if is_konto else -posting.betrag
-        saldo += betrag
-        if place <= after or place[0] < (selection.periode or 0):
-            before = saldo
-        elif selection.periode not in (None, place[0]):
-            break
-        elif len(lines) == selection.limit:
-            return AccountSheet(before, lines, lines[-1].place)
-        else:
-            on_debit = (betrag > 0) != posting.is_reversal
-            lines.append(
-                SheetLine(
-                    f"{place[0]}.{place[1]}.{place[2]}", str(place[2]), place[0], date.fromisoformat(place[1]),
-                    posting.belegfeld1, posting.buchungstext, posting.gegenkonto if is_konto else posting.konto,
-                    posting.bu_schluessel, betrag if on_debit else 0, 0 if on_debit else -betrag, saldo,
-                )
-            )  # fmt: skip
-    return AccountSheet(before, lines, None)
-
-
-def _place_of(text: str) -> tuple[int, str, int]:
-    period, _, rest = text.partition(".")
-    day, _, number = rest.partition(".")
-    if text and not (
-        period.isascii() and period.isdigit() and number.isascii() and number.isdigit() and len(number) < 19
-    ):
-        raise BadRequest("The place in the sheet is not one that a page led to.", field="after")
-    return (int(period), day, int(number)) if text else (-1, "", 0)
-
-
-def _of_document(tx: Tx, keys: list[JobKey], konto: str, beleg: str, after: str, limit: int) -> DocumentBookings:
-    soll = haben = 0
-    found = []
-    for key in keys:
-        for one in _numbered(tx, key):
-            posting = one.posting
-            if posting.belegfeld1 != beleg or konto not in (posting.konto, posting.gegenkonto) or posting.is_opening:
-                continue
-            betrag = posting.betrag if posting.konto == konto else -posting.betrag
-            soll, haben = soll + max(betrag, 0), haben + max(-betrag, 0)
-            found.append(
-                AccountBooking(
-                    f"{key.jahr[:4]}{one.number:09}", date.fromisoformat(posting.belegdatum), beleg, posting.buchungstext,
-                    posting.konto, posting.gegenkonto, posting.bu_schluessel, betrag,
-                )
-            )  # fmt: skip
-    found.sort(key=lambda one: (one.belegdatum, one.id))
-    shown = [one for one in found if f"{one.belegdatum} {one.id}" > after]
-    return DocumentBookings(soll, haben, shown[:limit])
-
-
-def _movements(tx: Tx, keys: list[JobKey], seit: str, limit: int, rahmen: Kontenrahmen) -> list[Belegbewegung]:
-    """Returns the movements of documents, the latest first, without those that a Generalumkehr took back."""
-    legs: dict[tuple[str, str], list[tuple[str, int, Posting, str, int]]] = defaultdict(list)
-    order = 0
-    for key in keys:
-        for one in _numbered(tx, key):
-            order += 1
-            posting = one.posting
-            if posting.is_opening or not posting.belegfeld1:
-                continue
-            for konto, other, betrag in (
-                (posting.konto, posting.gegenkonto, posting.betrag),
-                (posting.gegenkonto, posting.konto, -posting.betrag),
-            ):
-                if is_personenkonto(konto):
-                    legs[konto, posting.belegfeld1].append((posting.belegdatum, order, posting, other, betrag))
-    found = []
-    for (konto, beleg), moved in legs.items():
-        moved.sort(key=lambda leg: leg[:2])
-        is_cleared = sum(leg[4] for leg in moved) == 0
-        beginn, text = min((leg[0], leg[2].buchungstext) for leg in moved)
-        for day, place, posting, other, betrag in _standing(moved):
-            if day >= seit:
-                paid = not is_personenkonto(other) and is_money(rahmen, other)
-                is_cash = paid and rahmen.bargeld[0] <= other[:4] <= rahmen.bargeld[1]
-                movement = Belegbewegung(
-                    konto, beleg, date.fromisoformat(day), betrag, 0, paid, date.fromisoformat(beginn), text, is_cleared,
-                    None, other, is_cash, posting.belegfeld2,
-                )  # fmt: skip
-                found.append((day, place, movement))
-    found.sort(key=lambda item: item[:2], reverse=True)
-    return [movement for _, _, movement in found[:limit]]
-
-
-def _standing(
-    moved: list[tuple[str, int, Posting, str, int]],
-) -> list[tuple[str, int, Posting, str, int]]:
-    standing: list[tuple[str, int, Posting, str, int]] = []
-    for leg in moved:
-        if leg[2].is_reversal:
-            taken = next((one for one in reversed(standing) if one[4] == -leg[4]), None)
-            if taken is not None:
-                standing.remove(taken)
-        else:
-            standing.append(leg)
-    return standing

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kontobahn import money
-from kontobahn.datev.postings import cents, konto_of
+from kontobahn.datev.rows import cents, konto_of
 from kontobahn.formats import extf
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.wire import Periodenwert, Saldo, SusaZeile, Zahlungsbedingung

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterator
 from datetime import date
-from decimal import Decimal
 from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from kontobahn import log, money
+from kontobahn import log
 from kontobahn.clock import HOUR, SECOND, Clock
-from kontobahn.datev.services import MAX_LIST_BYTES, Services, part, read_lines, understood
+from kontobahn.datev.rows import KeptPart, konto_of, pack
+from kontobahn.datev.services import MAX_LIST_BYTES, Services, part, understood
 from kontobahn.db import Database, Tx
 from kontobahn.db.leases import Lease, renewing
+from kontobahn.json_text import encode
 from kontobahn.ledger.errors import ProviderError
-from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS
 from kontobahn.ledger.provider import ConnectionRef
 from kontobahn.outbound import Reply
 from kontobahn.threads import Pool
@@ -39,108 +38,7 @@ MOST_RETRY_SECONDS = 60
 # After a job that failed no other is begun for this long.
 AFTER_FAILURE = 900 * SECOND
 LEASE_SECONDS = 120.0
-ROWS_OF_A_PART = 5_000
 MOST_PAGES = 25_000
-DISCOUNT = "cash_discount_posting"
-MOST_EUROS = 10**12
-HIGHEST_ACCOUNT = 10**PERSONENKONTO_DIGITS - 1
-
-
-# --- As DATEV sends them
-
-
-class AccountPosting(Struct):
-    """A posting. A debit or credit is that of `accountNumber`; person accounts are expected in either place."""
-
-    accountNumber: int
-    date: date
-    contraAccountNumber: int | None = None
-    amountDebit: Decimal | None = None
-    amountCredit: Decimal | None = None
-    accountingTransactionKey: int | None = None
-    documentField1: str | None = None
-    documentField2: str | None = None
-    postingDescription: str | None = None
-    kost1CostCenterId: str | None = None
-    kost2CostCenterId: str | None = None
-    isOpeningBalancePosting: bool | None = None
-    generalReversal: bool | None = None
-    followOnPostingType: str | None = None
-
-
-class Posting(NamedTuple):
-    """A posting with technical account numbers; `betrag` is cents of `konto`, SOLL positive."""
-
-    konto: str
-    gegenkonto: str
-    betrag: int
-    belegdatum: str
-    belegfeld1: str
-    belegfeld2: str
-    buchungstext: str
-    bu_schluessel: str
-    kost1: str
-    kost2: str
-    is_opening: bool
-    is_reversal: bool
-    # A discount that DATEV made a row of its own of. The payment repeats its amount, which must not be counted twice.
-    is_discount: bool
-
-
-def konto_of(number: int) -> str:
-    """Returns the technical number of an account, which DATEV sends as an integer: 270000 is account 0027 of four digits."""
-    if not 0 < number <= HIGHEST_ACCOUNT:
-        raise ProviderError(None, f"DATEV names an account {number}", type="nonsense")
-    return str(number).zfill(SACHKONTO_DIGITS)
-
-
-def cents(amount: Decimal | None) -> int:
-    if amount is None:
-        return 0
-    # Called for every posting: `money.to_minor` takes three times as long, so it only says what is wrong.
-    if amount.is_finite() and -MOST_EUROS <= amount <= MOST_EUROS:
-        scaled = amount * 100
-        whole = int(scaled)
-        if whole == scaled:
-            return whole
-    try:
-        return money.to_minor(amount)
-    except ValueError as error:
-        raise ProviderError(None, f"an amount of DATEV {error}", type="nonsense") from None
-
-
-def read_posting(row: AccountPosting) -> Posting:
-    return Posting(
-        konto_of(row.accountNumber),
-        konto_of(row.contraAccountNumber) if row.contraAccountNumber else "",
-        cents(row.amountDebit) - cents(row.amountCredit),
-        row.date.isoformat(),
-        row.documentField1 or "",
-        row.documentField2 or "",
-        row.postingDescription or "",
-        str(row.accountingTransactionKey) if row.accountingTransactionKey else "",
-        row.kost1CostCenterId or "",
-        row.kost2CostCenterId or "",
-        bool(row.isOpeningBalancePosting),
-        bool(row.generalReversal),
-        row.followOnPostingType == DISCOUNT,
-    )
-
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(list[Posting]).decode
-
-
-def pack(content: bytes) -> list[bytes]:
-    """Returns the rows of a page in parts, as they are kept."""
-    rows = [read_posting(row) for row in read_lines(content, AccountPosting)]
-    return [
-        zlib.compress(_encode(rows[start : start + ROWS_OF_A_PART]), 1) for start in range(0, len(rows), ROWS_OF_A_PART)
-    ]
-
-
-def unpack(content: bytes) -> list[Posting]:
-    return _decode(zlib.decompress(content))
 
 
 # --- The job
@@ -247,21 +145,23 @@ class Postings:
 
     async def _take(self, connection: ConnectionRef, key: JobKey, job: Job) -> None:
         labels = await self._labels(connection, key)
-        number = 0
+        number = 1
         for page in range(1, MOST_PAGES + 1):
             path = f"clients/{part(key.client_id)}/account-postings-jobs/{part(job.job_id)}?page={page}"
             reply = await self._services.ask(connection, "GET", "exchange", path, max_bytes=MAX_LIST_BYTES)
-            parts = await self._pool.run(pack, reply.content)
-            await self._db.write(_keep_parts, key, job.job_id, number, parts)
-            number += len(parts)
+            parts, count = await self._pool.run(pack, reply.content, number)
+            await self._db.write(_keep_parts, key, job.job_id, parts, is_first=page == 1)
+            number += count
             if page >= _pages(reply):
                 break
         await self._db.write(_done, key, job.job_id, labels)
-        log.info("datev_postings_taken", connection=connection.id, client=key.client_id, year=key.jahr, parts=number)
+        log.info(
+            "datev_postings_taken", connection=connection.id, client=key.client_id, year=key.jahr, postings=number - 1
+        )
 
     async def _labels(self, connection: ConnectionRef, key: JobKey) -> bytes:
         rows = await accounts(self._services, connection, key.client_id, key.jahr)
-        return zlib.compress(_encode({konto: text for konto, text in rows if text}), 1)
+        return zlib.compress(encode({konto: text for konto, text in rows if text}), 1)
 
 
 class Account(Struct):
@@ -309,25 +209,39 @@ def find_job(tx: Tx, key: JobKey) -> Job | None:
     return None if row is None else Job._make(row)
 
 
-def labels_of(tx: Tx, key: JobKey) -> dict[str, str]:
-    job = find_job(tx, key)
-    return msgspec.json.decode(zlib.decompress(job.labels), type=dict[str, str]) if job and job.labels else {}
+class KeptYear(NamedTuple):
+    """The postings of a fiscal year, all of them there: their parts with the bytes that each has, and the labels of accounts."""
+
+    key: JobKey
+    job_id: str
+    asked_at: int
+    sizes: dict[int, int]
+    labels: bytes
+
+    def names(self) -> dict[str, str]:
+        return msgspec.json.decode(zlib.decompress(self.labels), type=dict[str, str]) if self.labels else {}
 
 
-def parts(tx: Tx, key: JobKey) -> Iterator[list[Posting]]:
-    """Yields the postings of a year in their order, some at a time."""
+def kept_year(tx: Tx, key: JobKey) -> KeptYear | None:
+    """Returns None unless they are there."""
     job = find_job(tx, key)
-    if job is None:
-        return
-    number = 0
-    while True:
-        row = tx.one(
-            f"SELECT content FROM datev_postings WHERE {_IS_JOB} AND job_id = ? AND part = ?", *key, job.job_id, number
-        )
-        if row is None:
-            return
-        yield unpack(row[0])
-        number += 1
+    if job is None or job.state != "done":
+        return None
+    rows = tx.all(
+        f"SELECT part, LENGTH(content) FROM datev_postings WHERE {_IS_JOB} AND job_id = ? ORDER BY part",
+        *key,
+        job.job_id,
+    )
+    return KeptYear(key, job.job_id, job.asked_at, dict(rows), job.labels)
+
+
+def contents(tx: Tx, year: KeptYear, first: int, end: int) -> list[bytes]:
+    """Returns the parts whose numbers are at least `first` and below `end`."""
+    rows = tx.all(
+        f"SELECT content FROM datev_postings WHERE {_IS_JOB} AND job_id = ? AND part >= ? AND part < ? ORDER BY part",
+        *year.key, year.job_id, first, end,
+    )  # fmt: skip
+    return [content for (content,) in rows]
 
 
 def _claim(tx: Tx, key: JobKey) -> bool:
@@ -369,11 +283,13 @@ def _forget(tx: Tx, key: JobKey, *, next_poll_at: int) -> None:
     tx.run(f"UPDATE datev_jobs SET state = 'none', next_poll_at = ? WHERE {_IS_JOB}", next_poll_at, *key)
 
 
-def _keep_parts(tx: Tx, key: JobKey, job_id: str, first: int, contents: list[bytes]) -> None:
-    tx.run(f"DELETE FROM datev_postings WHERE {_IS_JOB} AND job_id = ? AND part >= ?", *key, job_id, first)
+def _keep_parts(tx: Tx, key: JobKey, job_id: str, parts: list[KeptPart], *, is_first: bool) -> None:
+    if is_first:
+        # Of an attempt that did not come to its end.
+        tx.run(f"DELETE FROM datev_postings WHERE {_IS_JOB} AND job_id = ?", *key, job_id)
     tx.many(
         "INSERT INTO datev_postings (organization_id, connection_id, client_id, jahr, job_id, part, content) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(*key, job_id, first + number, content) for number, content in enumerate(contents)],
+        [(*key, job_id, *part) for part in parts],
     )
 
 

@@ -120,7 +120,11 @@ def understood(reply: Reply, kind: type[T]) -> T:
     try:
         return decode_foreign(reply.content, kind)
     except msgspec.DecodeError as error:
-        raise ProviderError(None, f"DATEV's answer was not understood: {error}", type="nonsense") from None
+        raise not_understood(error) from None
+
+
+def not_understood(error: Exception) -> ProviderError:
+    return ProviderError(None, f"DATEV's answer was not understood: {error}", type="nonsense")
 
 
 def read_lines(content: bytes, kind: type[T]) -> list[T]:
@@ -129,7 +133,7 @@ def read_lines(content: bytes, kind: type[T]) -> list[T]:
             return msgspec.json.decode(content, type=list[kind])  # type: ignore[valid-type]
         return msgspec.json.Decoder(kind).decode_lines(content)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise ProviderError(None, f"DATEV's answer was not understood: {error}", type="nonsense") from None
+        raise not_understood(error) from None
 
 
 def part(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kontobahn.clock import DAY
-from kontobahn.datev import adapter, postings
+from kontobahn.datev import adapter, kept, postings, rows
 from simulators.datev import Datev
 from tests.api.ledger.files import file
 from tests.providers.datev.office import CLIENT, NewOffice, Office, books_of
@@ -144,6 +144,95 @@ def test_an_amount_that_is_none_is_not_guessed(office: Office, amount: object, m
     odd = {"accountNumber": 10000000, "balance": amount, "balanceDebitCreditIdentifier": "S"}
     monkeypatch.setattr(books_of(office.datev), "sums", lambda year: [odd])
     assert office.get("susa", **YEAR).status_code == 503
+
+
+def with_rows(office: Office, monkeypatch: pytest.MonkeyPatch, *odd: dict[str, object]) -> None:
+    """DATEV has these postings as well."""
+    ledger = books_of(office.datev)
+    told = ledger.postings
+    monkeypatch.setattr(ledger, "postings", lambda year, **how: [*told(year, **how), *odd])
+
+
+def row(**values: object) -> dict[str, object]:
+    return {
+        "accountNumber": 84000000, "contraAccountNumber": 100100000, "date": "2026-02-02", "amountCredit": 10, "documentField1": "RE-9",
+        "postingDescription": "Rechnung", **values,
+    }  # fmt: skip
+
+
+@pytest.mark.either_engine
+def test_an_amount_in_another_currency_is_never_taken_for_euros(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_rows(office, monkeypatch, row(contraAccountNumber=100200000, currencyCode="USD", exchangeRate=1.1))
+    office.sign_in()
+    for what in ("opos", "faelligkeiten"):
+        refused = office.get(what)
+        assert refused.status_code == 409
+        assert refused.json()["details"]["type"] == "foreign_currency"
+        assert "100200000 (USD)" in refused.json()["message"]
+    # Accounts without such postings are answered, and so is the journal, which says the currency.
+    assert b"RE-1" in office.read("opos", kontonummer="10010")
+    assert office.get("opos", filter="creditors").status_code == 200
+    told = office.get("buchungen", **YEAR).json()["data"]
+    assert [one["waehrung"] for one in told] == ["EUR", "EUR", "EUR", "USD"]
+    before = office.service.balance(office.owner)
+    assert office.get("opos").status_code == 409
+    assert office.service.balance(office.owner) == before
+
+
+@pytest.mark.either_engine
+def test_what_is_null_counts_as_left_out(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_rows(
+        office,
+        monkeypatch,
+        row(amountDebit=None, currencyCode=None, documentField2=None, generalReversal=None, kost1CostCenterId=None),
+    )
+    office.sign_in()
+    items = office.get("opos", kontonummer="10010").json()["data"]["konten"][0]["posten"]
+    assert {"beleg": "RE-9", "belegdatum": "2026-02-02", "buchungstext": "Rechnung", "saldo": 10} in items
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"amountCredit": 0.001}, {"amountCredit": 1e13}, {"accountNumber": 0}, {"contraAccountNumber": 10**9}, {"date": "2026-02-30"}],
+)  # fmt: skip
+@pytest.mark.either_engine
+def test_a_posting_that_makes_no_sense_is_not_counted_with(
+    office: Office, values: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_rows(office, monkeypatch, row(**values))
+    office.sign_in()
+    assert office.get("opos").status_code == 503
+    assert office.rows("SELECT part FROM datev_postings") == []
+
+
+def test_books_with_many_postings_are_read_in_pieces(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same answers, however small the blocks are that are packed, and what is read at once."""
+    persons = [f"{100 + number}0000" for number in range(60)]
+    many = [
+        row(contraAccountNumber=int(f"1{person[:4]}0000"), documentField1=f"RE-{person}-{number}", amountCredit=number / 100)
+        for number, person in enumerate(persons * 3, 1)
+    ]  # fmt: skip
+    with_rows(office, monkeypatch, *many, row(documentField1="RE-10"))
+    office.sign_in()
+    questions = [
+        ("opos", {}),
+        ("opos", {"filter": "debitors", "ebModus": "raw"}),
+        ("faelligkeiten", {}),
+        ("buchungen", YEAR),
+    ]
+    whole = [office.read(what, **query) for what, query in questions]
+    office.service.db.write_now(postings.forget_all, office.ref)
+    monkeypatch.setattr(rows, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(kept, "BYTES_AT_ONCE", 300)
+    office.datev.page_rows = 50
+    assert [office.read(what, **query) for what, query in questions] == whole
+    assert len(office.rows("SELECT part FROM datev_postings")) > 60
+    walked: list[str] = []
+    while page := office.get("buchungen", **YEAR, from_id=walked[-1] if walked else "0", limit="7").json()["data"]:
+        walked += [one["id"] for one in page]
+    assert walked == [str(number) for number in range(1, len(many) + 5)]
 
 
 def test_the_probe_tells_what_can_be_read(office: Office) -> None:

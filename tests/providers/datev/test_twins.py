@@ -202,3 +202,43 @@ def test_an_opening_balance_written_as_a_pair_counts_once(twins: Twins) -> None:
     for mode in ("reconcile", "raw"):
         answer = twins.compare("opos", stichtag="2026-03-02", ebModus=mode)
         assert b'"totalSaldo":300.00' in answer
+
+
+def test_pairs_of_openings_in_two_years_are_told_apart(twins: Twins) -> None:
+    """In one year a pair opens the account once; in the next, row by row in the same places, two documents are carried."""
+    for year in (2024, 2025):
+        books_of(twins.office.datev).open_year(date(year, 1, 1), date(year, 12, 31))
+    twins.feed(
+        file(
+            satz("300,00;S;;;;;10010;9008;;0101;0;;;Saldovortrag"),
+            satz("300,00;H;;;;;10010;9008;;0101;0;;;Gegenbuchung"),
+            satz("70,00;S;;;;;10010;8400;40;1506;RE-1;;;Rechnung"),
+            header={13: "20250101", 15: "20250101", 16: "20251231"},
+        ),
+        file(
+            satz("400,00;S;;;;;10010;9008;;0101;RE-1;;;Saldovortrag"),
+            satz("30,00;H;;;;;10010;9008;;0101;RE-2;;;Saldovortrag"),
+            satz("30,00;S;;;;;10010;9008;;0101;RE-2;;;Saldovortrag"),
+            satz("30,00;H;;;;;10010;9008;;0101;RE-3;;;Saldovortrag"),
+        ),
+    )
+    for day in ("2025-12-31", "2026-03-02"):
+        for mode in ("reconcile", "raw"):
+            twins.compare("opos", stichtag=day, ebModus=mode)
+
+
+def test_a_posting_between_two_persons_moves_both(twins: Twins) -> None:
+    twins.feed(
+        file(
+            satz("119,00;S;;;;;10010;8400;;1501;RE-1;;;Rechnung"),
+            satz("19,00;S;;;;;70001;10010;;2501;RE-1;;;Verrechnung"),
+            satz("7,00;S;;;;;10010;10020;;2601;RE-1;;;Umbuchung"),
+        )
+    )
+    for query in ({}, {"kontonummer": "10010"}, {"kontonummer": "70001"}, {"kontonummer": "10020"}):
+        for what in ("opos", "faelligkeiten"):
+            twins.compare(what, stichtag="2026-03-02", **query)
+    for konto, soll, haben in (("100100000", 126_00, 19_00), ("700010000", 19_00, 0), ("100200000", 0, 7_00)):
+        books = twins.office.service.run(twins.office.provider.open(twins.office.ref, None))
+        found = twins.office.service.run(books.bookings_of_document(konto, "RE-1", "", 10))
+        assert (found.soll, found.haben) == (soll, haben)
