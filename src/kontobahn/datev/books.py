@@ -28,7 +28,7 @@ from kontobahn.datev.master_data import (
 from kontobahn.datev.open_items import OpenItems, range_of, years_up_to
 from kontobahn.datev.postings import JobKey, Postings, accounts, year_id
 from kontobahn.datev.services import Services, part
-from kontobahn.db import Database
+from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest, NotFound
 from kontobahn.ledger import buchungen, kassenbuch, transmissions, wire
 from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
