@@ -2,7 +2,7 @@
 
 Starts the demo in a temporary directory, fills what it lacks, signs in, and visits every page that links lead to, or those named
 as arguments, at 390 and 1280 pixels, light and dark. With `docs` it takes the few that stand in the documentation, and
-one of an invoice (by pdftoppm).
+one of an invoice (by pdftoppm); with `docs assistants` those of assistants alone.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
+import msgspec
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser.visitor import COOKIE, launched, session_token
-from tests.dashboard.full_demo import NOBODY, fill
+from tests.dashboard.full_demo import NOBODY, fill, let_an_assistant_prepare
 from tests.dashboard.walking import walk
 from tests.journeys.process import serving
+from tests.receiver import Answer, receiving
 
 TARGET = Path("data/screenshots")
 WIDTHS = (390, 1280)
@@ -33,6 +36,8 @@ PICTURES = (
     ("cash-book", "/dashboard/cash-book", 390, 860, "light"),
     ("payables", "/dashboard/payables", 1280, 860, "light"),
 )
+# The same of assistants, once one may ask and has prepared something. The address of the first is what the assistant opens.
+ASSISTANT_PICTURES = (("assistant-consent", 960, 1000), ("assistants", 960, 940))
 PICTURE_FOLDER = Path("docs/pictures")
 
 
@@ -46,6 +51,9 @@ def main() -> None:
             browser = launched(playwright)
             if arguments == ["docs"]:
                 _take_pictures(browser, demo.facts, token)
+                _take_pictures_of_assistants(browser)
+            elif arguments == ["docs", "assistants"]:
+                _take_pictures_of_assistants(browser)
             else:
                 fill(demo)
                 with httpx.Client(base_url=demo.facts["base_url"], cookies={COOKIE: token}, timeout=30) as client:
@@ -63,6 +71,32 @@ def _take_pictures(browser: Browser, facts: dict[str, Any], token: str) -> None:
         page.screenshot(path=PICTURE_FOLDER / f"{name}.png")
         page.context.close()
     _take_invoice(facts)
+
+
+def _take_pictures_of_assistants(browser: Browser) -> None:
+    """From a demo of its own: with the setting, and a maker of assistants on this machine."""
+    described: dict[str, Any] = {}
+    with (
+        receiving(lambda asked: Answer(200, {}, msgspec.json.encode(described))) as maker,
+        tempfile.TemporaryDirectory() as folder,
+        serving(Path(folder), webhook_allow=maker.allow, mcp="1") as demo,
+    ):
+        back = "https://assistant.example/callback"
+        client_id = f"http://{maker.allow}/assistant.json"
+        described |= {"client_id": client_id, "client_name": "Fragefix", "redirect_uris": [back]}
+        let_an_assistant_prepare(demo)
+        asked = {
+            "client_id": client_id, "redirect_uri": back, "response_type": "code", "code_challenge": "x" * 43,
+            "code_challenge_method": "S256", "scope": "bookkeeping", "state": "1",
+        }  # fmt: skip
+        paths = (f"/dashboard/assistants/authorize?{urlencode(asked)}", "/dashboard/assistants")
+        token = session_token(demo.facts["base_url"], **demo.facts["user"])
+        for (name, width, height), path in zip(ASSISTANT_PICTURES, paths, strict=True):
+            page = _open(browser, demo.facts, token, "en")
+            _look(page, width, "light", height)
+            page.goto(path)
+            page.screenshot(path=PICTURE_FOLDER / f"{name}.png")
+            page.context.close()
 
 
 def _take_invoice(facts: dict[str, Any]) -> None:

@@ -41,6 +41,8 @@ UNLINKED = {
     "/dashboard/ledger/connections/{id}/transmissions",
     # The demo has no EBICS; see tests/providers/ebics/.
     "/dashboard/payments/order-files/{id}/submit",
+    # Assistants lead there; see tests/browser/test_assistants.py.
+    "/dashboard/assistants/authorize",
     # The demo has made no payment run; see tests/dashboard/test_payment_runs.py.
     "/dashboard/payables/payment-runs/{id}",
     # Forms lead there.

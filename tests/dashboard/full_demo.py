@@ -32,11 +32,11 @@ def fill(demo: ServerProcess) -> None:
     received = demo.http.post("/v2/payables/files", headers=headers, content=as_xml(), timeout=PATIENCE_SECONDS)
     assert received.status_code == 201, received.text
     _keep_an_account_by_files(demo)
-    _let_an_assistant_prepare(demo)
+    let_an_assistant_prepare(demo)
     reconcile(demo)
 
 
-def _let_an_assistant_prepare(demo: ServerProcess) -> None:
+def let_an_assistant_prepare(demo: ServerProcess) -> None:
     user = {"email": demo.facts["user"]["email"], "password": demo.facts["user"]["password"]}
     token = demo.http.post("/v2/auth/sessions", json=user).raise_for_status().json()["data"]["token"]
     as_person = {"authorization": f"Bearer {token}"}
