@@ -66,6 +66,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Cash book line": _BY_NAME["Kassenbuchzeile"],
     "Cash book reversal": _BY_NAME["Storno"],
     "Cash book result": _BY_NAME["KassenbuchErgebnis"],
+    "Transmission": _BY_NAME["Uebermittlung"],
     "Ledger result": _BY_NAME["LedgerErgebnis"],
     "Person account result": _BY_NAME["PersonenkontoErgebnis"],
     "Person account, as sent": _BY_NAME["Personenkonto"],

@@ -504,7 +504,9 @@ def set_up_ledger(settings: Settings, db: Database, vault: Vault, clock: Clock) 
 
         rule = Rule.of_setting(settings.datev_allow, "datev_allow")
         network = OutboundClient(rule, user_agent=f"Kontobahn/{__version__}")
-        providers[DatevProvider.name] = DatevProvider(db, vault, clock, network, application(settings))
+        providers[DatevProvider.name] = DatevProvider(
+            db, vault, clock, network, application(settings), payable_documents
+        )
     return Ledger(providers)
 
 

@@ -26,8 +26,7 @@ from kontobahn.books.store import (
 from kontobahn.clock import to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict
-from kontobahn.formats.document_package import beleglink
-from kontobahn.formats.extf import RowWarning, encode_weitere, unusual_belegfeld1
+from kontobahn.formats.extf import RowWarning, unusual_belegfeld1
 from kontobahn.ids import new_id
 from kontobahn.ledger.buchungen import (
     AccountBooking,
@@ -38,6 +37,7 @@ from kontobahn.ledger.buchungen import (
     Kostenstellen,
     NeueBuchung,
     cents,
+    further_columns,
 )
 from kontobahn.ledger.kontierung import Hint, KontierungError, is_discount
 from kontobahn.ledger.konto import is_personenkonto
@@ -48,10 +48,6 @@ from kontobahn.sentences import said
 
 _FIELDS = {"BU-Schlüssel": "buSchluessel", "Gegenkonto": "gegenkonto", "Konto": "konto", "Skonto": "skonto"}
 _BELEGFELD1 = "Belegfeld 1 „{}“ hat Zeichen, die DATEV dort nicht kennt; es wurde so übernommen."
-# The column of a file that says when an invoice is due, written TTMMJJJJ.
-_FAELLIGKEIT = "117"
-# The one that names its document.
-_BELEGLINK = "20"
 
 
 class _Findings(NamedTuple):
@@ -175,15 +171,8 @@ def _as_satz(tx: Tx, client: Client, number: int, buchung: NeueBuchung, document
         kost2=(kost.kost2 if kost else None) or "",
         # The keys 2x, 3x, 6x, 7x and 8x stand for it too, as in a file.
         generalumkehr=buchung.generalumkehr or is_reversal(buchung.buSchluessel or ""),
-        weitere=_weitere(buchung, document),
+        weitere=further_columns(buchung, document),
     )
-
-
-def _weitere(buchung: NeueBuchung, document: str) -> str:
-    columns = {_BELEGLINK: beleglink(document)} if document else {}
-    if buchung.faelligkeit:
-        columns[_FAELLIGKEIT] = f"{buchung.faelligkeit:%d%m%Y}"
-    return encode_weitere(columns)
 
 
 def _answer(

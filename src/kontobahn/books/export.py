@@ -342,7 +342,7 @@ def _labels(tx: Tx, client: Client, jahr: FiscalYear) -> list[tuple[str, str]]:
     return [
         (konto, text)
         for konto, text, record in rows
-        if (record is None or partners.name_of_record(msgspec.json.decode(record)) != text)
+        if (record is None or partner_rows.name_of(msgspec.json.decode(record)) != text)
         and (is_personenkonto(konto) or konto in booked or ours.get(konto) != text)
     ]
 

@@ -78,7 +78,7 @@ class PersonRow(NamedTuple):
 
 def row_of(konto: str, person: Personenkonto, row: str = "") -> PersonRow:
     record = encode(person)
-    return PersonRow(konto, record.decode(), name_of_record(msgspec.json.decode(record)), row)
+    return PersonRow(konto, record.decode(), partner_rows.name_of(msgspec.json.decode(record)), row)
 
 
 def save_record(tx: Tx, client: Client, konto: str, person: Personenkonto, *, row: str = "") -> bool:
@@ -120,13 +120,6 @@ def save_row(tx: Tx, client: Client, person: PersonRow) -> bool:
 
 def _decode_row(text: str) -> extf.Personenkonto | None:
     return extf.renewed(msgspec.json.decode(text, type=extf.Personenkonto)) if text else None
-
-
-def name_of_record(record: dict[str, Any]) -> str:
-    if record.get("firmenname"):
-        return str(record["firmenname"])
-    first = (record.get("kontaktpersonen") or [{}])[0]
-    return " ".join(filter(None, (first.get("vorname"), first.get("nachname"))))
 
 
 def listing(
@@ -203,7 +196,11 @@ def geschaeftspartner(tx: Tx, client: Client) -> list[Geschaeftspartner]:
         ibans = tuple(bank["iban"] for bank in record.get("bankkonten") or () if bank.get("iban"))
         found.append(
             Geschaeftspartner(
-                konto, functional(konto, client.konto_laenge), name_of_record(record), ibans, record.get("ustId") or ""
+                konto,
+                functional(konto, client.konto_laenge),
+                partner_rows.name_of(record),
+                ibans,
+                record.get("ustId") or "",
             )
         )
     return found

@@ -10,6 +10,7 @@ from kontobahn.datev.books import DatevBooks
 from kontobahn.datev.cash_entries import CashEntries
 from kontobahn.datev.clients import EXPORT, Clients
 from kontobahn.datev.endpoints import Endpoints
+from kontobahn.datev.file_imports import FileImports
 from kontobahn.datev.ledger_jobs import LedgerJobs
 from kontobahn.datev.postings import Postings
 from kontobahn.datev.requests import Network, Requests
@@ -22,6 +23,7 @@ from kontobahn.ledger.provider import (
     BookedClient,
     ClientBooks,
     ConnectionRef,
+    DocumentSource,
     LedgerClient,
     Notebook,
     Progress,
@@ -44,7 +46,15 @@ class DatevProvider:
     grants_url = "https://apps.datev.de/tokrevui"
     needed_service = EXPORT
 
-    def __init__(self, db: Database, vault: Vault, clock: Clock, network: Network, ours: Application) -> None:
+    def __init__(
+        self,
+        db: Database,
+        vault: Vault,
+        clock: Clock,
+        network: Network,
+        ours: Application,
+        documents: DocumentSource,
+    ) -> None:
         self._db, self._clock = db, clock
         self._pool = Pool(NAME, threads=THREADS, waiting=WAITING)
         self._requests = Requests(db, clock, network)
@@ -56,6 +66,7 @@ class DatevProvider:
         self._postings = Postings(db, clock, self._services, self._pool)
         self._ledger_jobs = LedgerJobs(db, clock, self._services)
         self._cash_entries = CashEntries(clock, self._ledger_jobs)
+        self._file_imports = FileImports(db, clock, self._services, documents, self._pool)
 
     # --- Books
 
@@ -82,7 +93,9 @@ class DatevProvider:
     # --- Transmissions
 
     async def transmit(self, connection: ConnectionRef, sent: Transmission, notebook: Notebook) -> Progress:
-        return await self._cash_entries.transmit(connection, sent, notebook)
+        if sent.kind == "KASSENBUCH":
+            return await self._cash_entries.transmit(connection, sent, notebook)
+        return await self._file_imports.transmit(connection, sent, notebook)
 
     # --- The sign-in
 

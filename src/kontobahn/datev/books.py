@@ -12,9 +12,10 @@ from msgspec import Struct
 from kontobahn import money
 from kontobahn.api.tasks import Work
 from kontobahn.clock import Clock, berlin_date
-from kontobahn.datev import answers, cash_entries
+from kontobahn.datev import answers, cash_entries, outgoing_files
 from kontobahn.datev.clients import EXPORT, Clients, FiscalYear, KeptClient
 from kontobahn.datev.failures import HELP
+from kontobahn.datev.file_imports import was_sent
 from kontobahn.datev.kept import Kept, kept_years
 from kontobahn.datev.ledger_jobs import CASH, Kind, LedgerJobs
 from kontobahn.datev.master_data import (
@@ -323,6 +324,45 @@ class DatevBooks:
     def cash_entry_answer(self, sent: Transmission, images: list[kassenbuch.Belegbild]) -> kassenbuch.Kassenbucheintrag:
         return cash_entries.answer(sent, images, transmissions.messages_of(sent))
 
+    async def outgoing_person(self, konto: Personenkonto) -> Outgoing:
+        self._require("personenkonten")
+        number, year = outgoing_files.checked_konto(konto, await self._years())
+        is_known = await self._knows(number, year) or await self._db.read(
+            was_sent, self._connection, self.client_id, number
+        )
+        now = self._clock.now()
+        return outgoing_files.person_file(
+            self._connection, self.client_id, konto, number, year, now, is_new=not is_known
+        )
+
+    async def _knows(self, konto: str, year: FiscalYear) -> bool:
+        """Returns whether an account has a label or was booked on."""
+        start = year.yearBegin.isoformat()
+        for only_booked in (False, True):
+            listed = await accounts(self._services, self._connection, self.client_id, start, only_booked=only_booked)
+            if any(one == konto for one, _ in listed):
+                return True
+        return False
+
+    def person_answer(self, sent: Transmission) -> tuple[PersonenkontoAntwort, bool]:
+        return outgoing_files.person_answer(sent)
+
+    async def outgoing_bookings(self, buchungen: list[NeueBuchung], document: str = "") -> Outgoing:
+        # Batches and person accounts are one service.
+        self._require("personenkonten")
+        if document:
+            self._require("belege")
+        years, now = await self._years(), self._clock.now()
+        return outgoing_files.batch(self._connection, self.client_id, years, buchungen, document, now)
+
+    def outgoing_file(self, name: str, content: bytes) -> Outgoing | None:
+        if BUCHUNGSDATEN not in self._client.service_names:
+            return None
+        return outgoing_files.file(self._connection, self.client_id, name, content)
+
+    def bookings_answer(self, sent: Transmission) -> GebuchteBuchungen:
+        return outgoing_files.batch_answer(sent)
+
     def _require(self, area: Area) -> None:
         """Raises ProviderError if the service of this area is not booked, before anything is sent."""
         needed = self.needed_subscription(area)
@@ -362,12 +402,22 @@ class DatevBooks:
     async def save_personenkonto(
         self, konto: Personenkonto, author: Author
     ) -> Effect[tuple[PersonenkontoAntwort, bool]]:
-        raise not_offered("person accounts cannot be written yet")
+        made = await self.outgoing_person(konto)
+
+        def effect(tx: Tx) -> tuple[PersonenkontoAntwort, bool]:
+            return self.person_answer(transmissions.insert(tx, made, author, self._connection.organization_id))
+
+        return effect
 
     async def book(
         self, buchungen: list[NeueBuchung], author: Author, *, another: bool, document: str = ""
     ) -> Effect[GebuchteBuchungen]:
-        raise not_offered("nothing can be booked: hand a batch over as a file")
+        made = await self.outgoing_bookings(buchungen, document)
+
+        def effect(tx: Tx) -> GebuchteBuchungen:
+            return self.bookings_answer(transmissions.insert(tx, made, author, self._connection.organization_id))
+
+        return effect
 
     async def import_file(self, file: SentFile, author: Author) -> Work[ImportMitProtokoll]:
         raise not_offered("files are not imported: the adviser does that")

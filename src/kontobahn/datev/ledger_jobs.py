@@ -7,6 +7,7 @@ it begins is the only place that names the cash books and folders of a client, s
 from __future__ import annotations
 
 import secrets
+from mimetypes import guess_type
 from typing import Literal
 
 import msgspec
@@ -125,7 +126,7 @@ def upload(field: str, name: str, content: bytes) -> Content:
     boundary = f"kontobahn-{secrets.token_hex(16)}"
     head = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\n'
-        "Content-Type: application/octet-stream\r\n\r\n"
+        f"Content-Type: {guess_type(name)[0] or 'application/octet-stream'}\r\n\r\n"
     )
     body = b"".join((head.encode(), content, f"\r\n--{boundary}--\r\n".encode()))
     return Content(body, {"Content-Type": f'multipart/form-data; boundary="{boundary}"'})

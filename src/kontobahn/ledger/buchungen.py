@@ -15,6 +15,8 @@ from kontobahn import money
 from kontobahn.api.answers import NOT_YET_KNOWN, Platform
 from kontobahn.api.wire import Answer, Body, Timestamp, Uuid, form
 from kontobahn.errors import BadRequest
+from kontobahn.formats.document_package import beleglink
+from kontobahn.formats.extf import encode_weitere
 from kontobahn.ledger.imports import Protokollzeile
 from kontobahn.ledger.wire import Kontonummer, LedgerErgebnis, SollHaben, booked_amount, check_booked, one_line
 from kontobahn.sentences import said
@@ -122,6 +124,18 @@ def _problems(buchung: NeueBuchung) -> list[tuple[str, str]]:
     if buchung.waehrung != EUR and buchung.basisUmsatz is None:
         found.append(("basisUmsatz", f"is required: a booking in {buchung.waehrung} needs its amount in EUR"))
     return found
+
+
+# Columns of a file: the day on which an invoice is due, written TTMMJJJJ, and the document that a booking is of.
+_FAELLIGKEIT, _BELEGLINK = "117", "20"
+
+
+def further_columns(buchung: NeueBuchung, document: str) -> str:
+    """Returns the columns of a booking's row that have no field of their own; `document` is the GUID of its document, if any."""
+    columns = {_BELEGLINK: beleglink(document)} if document else {}
+    if buchung.faelligkeit:
+        columns[_FAELLIGKEIT] = f"{buchung.faelligkeit:%d%m%Y}"
+    return encode_weitere(columns)
 
 
 def cents(amount: Decimal | None) -> int | None:

@@ -42,6 +42,13 @@ _is_phone = re.compile(r"\+?[0-9][0-9 ()/.-]{3,}").fullmatch
 _CONTACT = re.compile(r"(?:(Herr|Frau) )?([^,(]{1,100}?)(?:, ([^,(]{1,100}?))?(?: \(([^()]{1,100})\))?")
 
 
+def name_of(record: dict[str, Any]) -> str:
+    if record.get("firmenname"):
+        return str(record["firmenname"])
+    first = (record.get("kontaktpersonen") or [{}])[0]
+    return " ".join(filter(None, (first.get("vorname"), first.get("nachname"))))
+
+
 # --- From a row
 
 

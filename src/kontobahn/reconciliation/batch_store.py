@@ -221,9 +221,10 @@ def _transfer(settings: AccountSettings, row: MatchRow, lines: list[Line], *, is
     )
 
 
-def insert(tx: Tx, row: BatchRow, transfers: Iterable[Transfer]) -> None:
+def insert(tx: Tx, row: BatchRow, transfers: Iterable[Transfer], *, is_sent: bool = False) -> None:
+    """Writes a batch; `is_sent`: its file goes to the provider by itself, and nobody has to fetch it."""
     BATCHES.insert(tx, row)
-    if row.content is not None:
+    if row.content is not None and not is_sent:
         tx.run(
             "INSERT INTO recon_batches_to_fetch (organization_id, batch_id) VALUES (?, ?)", row.organization_id, row.id
         )

@@ -25,12 +25,13 @@ from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.extf import Buchungssatz
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode, encode_kept
+from kontobahn.ledger import transmissions
 from kontobahn.ledger.booking_file import BookingFile, make_file
 from kontobahn.ledger.buchungen import GebuchteBuchungen
 from kontobahn.ledger.connections import ERRORS
 from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.ledger.opos import Belegbewegung
-from kontobahn.ledger.provider import Author, ClientBooks, Effect, OpenAmounts
+from kontobahn.ledger.provider import Author, ClientBooks, Effect, OpenAmounts, TransmittingBooks
 from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.money import amount_text, from_minor
 from kontobahn.reconciliation import batch_store, booking_rows, examples, store
@@ -77,7 +78,8 @@ INVOICED_BEFORE = timedelta(days=400)
 async def create_batch(call: Call, body: NewBatch) -> Charged[BatchWithLines]:
     """Hand over the matches of an account that are not handed over yet.
 
-    If the account's `booked_by` is `kontobahn`, they are booked in the books, and there is a DATEV file of the bookings. If it is
+    If the account's `booked_by` is `kontobahn`, they are booked in the books, and there is a DATEV file of the bookings; over a
+    connection to DATEV that file is sent there, where the client has booked that, and `import_ids` are its transmissions. If it is
     `adviser`, the batch is a list, and nothing is booked. A match is in one batch only; one that is undone later is taken back by a
     Generalumkehr in the next. What cannot be booked is left out and named, with the figures if its document is not open by what was
     matched. 409 if there is nothing to hand over. At most 1,000 matches, all of one fiscal year.
@@ -101,10 +103,28 @@ async def create_batch(call: Call, body: NewBatch) -> Charged[BatchWithLines]:
             author = Author(call.request_id, call.quelle, call.actor.name)
             # A row that looks already booked is refused, unless we booked one like it ourselves, for another transaction.
             another = await call.read(batch_store.have_twins, settings, plan.transfers)
-            booked = await books.book(booking_rows.for_books(records), author, another=another)
+            booked = await _booking(books, file, records, author, another=another)
         konten = {record.gegenkonto for record in records if is_personenkonto(record.gegenkonto)}
-        handover = Handover(settings, span, state, plan, bookings, file, booked, await books.offene_betraege(konten))
+        is_sent = booked is not None and isinstance(books, TransmittingBooks)
+        amounts = await books.offene_betraege(konten)
+        handover = Handover(settings, span, state, plan, bookings, file, booked, is_sent, amounts)
         return await call.commit(write, handover, call.actor)
+
+
+async def _booking(
+    books: ClientBooks, file: BookingFile, records: list[Buchungssatz], author: Author, *, another: bool
+) -> Effect[GebuchteBuchungen] | None:
+    """Returns the booking of a batch in the books, or its file on the way to a provider; None if a person has to hand the file over."""
+    if not isinstance(books, TransmittingBooks):
+        return await books.book(booking_rows.for_books(records), author, another=another)
+    outgoing, answer = books.outgoing_file(file.name, file.content), books.bookings_answer
+    if outgoing is None:
+        return None
+
+    def effect(tx: Tx) -> GebuchteBuchungen:
+        return answer(transmissions.insert(tx, outgoing, author, outgoing.connection.organization_id))
+
+    return effect
 
 
 @get(
@@ -200,7 +220,10 @@ async def _inspect_documents(call: Call, books: ClientBooks, settings: AccountSe
 
 
 class Handover(NamedTuple):
-    """`booked` is None for a list. `amounts` returns what the books show of the documents at that moment."""
+    """`booked` is None for a list, and for a file that a person hands over; `is_sent`: it is the file on its way to a provider.
+
+    `amounts` returns what the books show of the documents at that moment.
+    """
 
     settings: AccountSettings
     span: Span
@@ -210,6 +233,7 @@ class Handover(NamedTuple):
     bookings: list[tuple[Transfer, Buchungssatz]]
     file: BookingFile | None
     booked: Effect[GebuchteBuchungen] | None
+    is_sent: bool
     amounts: Effect[OpenAmounts]
 
     @property
@@ -238,7 +262,7 @@ def write(tx: Tx, handover: Handover, actor: Actor) -> Charged[BatchWithLines]:
         encode(summary).decode(), encode_kept(rows).decode(), file and file.name, file and file.sha256, file and file.content,
         actor.name, tx.now,
     )  # fmt: skip
-    batch_store.insert(tx, row, handover.plan.transfers)
+    batch_store.insert(tx, row, handover.plan.transfers, is_sent=handover.is_sent)
     audit.record(
         tx, row.organization_id, actor, "reconciliation.batch", row.id, matches=answer.matches, booked_by=row.booked_by
     )

@@ -25,7 +25,7 @@ from kontobahn.db import Tx
 from kontobahn.errors import NotFound, Refusal
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import LedgerConnection
-from kontobahn.ledger.provider import LedgerClient
+from kontobahn.ledger.provider import Ledger, LedgerClient
 from kontobahn.reconciliation import accounts as account_settings
 from kontobahn.reconciliation import batch_store, batches, office_bookings, report, runs, store
 from kontobahn.reconciliation.accounts import ActingClass, NewReconciliationSettings
@@ -122,9 +122,12 @@ async def handover(visit: Visit, id: str) -> Response:
     batch: BatchWithLines = (await visit.ask(batches.get_batch, id=id)).data
     written = await writer(visit, batch.connection_id, batch.client_id)
     bookings, problem = await _bookings(visit, id)
+    connection = await visit.read(connections.find, visit.principal, batch.connection_id)
+    is_sent = bool(batch.import_ids) and visit.context.part(Ledger).transmitter(connection.provider) is not None
     return visit.show(
         "handover.html",
         batch=batch,
+        is_sent=is_sent,
         who_books=WHO_BOOKS,
         written=written,
         bookings=bookings,

@@ -19,13 +19,13 @@ from kontobahn.api.wire import FileDownload, Upload, Uuid
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.json_text import decode_kept
-from kontobahn.ledger import buchungen, connections, personenkonto
+from kontobahn.ledger import buchungen, connections, personenkonto, transmissions
 from kontobahn.ledger.buchungen import GebuchteBuchungen, NeueBuchungen
 from kontobahn.ledger.connections import ERRORS, Another, ClientQuery, JahrQuery, open_books
 from kontobahn.ledger.errors import ProviderError, provider_refused
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
-from kontobahn.ledger.provider import Author, Effect
+from kontobahn.ledger.provider import Author, Effect, TransmittingBooks
 
 
 def _author(call: Call) -> Author:
@@ -61,9 +61,16 @@ async def save_personenkonto(call: Call, query: ClientQuery, body: Personenkonto
     # In a thread: the first check of an IBAN loads the register of banks.
     await asyncio.to_thread(personenkonto.check, body)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
-    async with access.to("personenkonten") as books, call.charge():
-        effect = await books.save_personenkonto(body, Author(call.request_id, call.quelle))
-        return await call.commit(_with_status, call, effect)
+    author = Author(call.request_id, call.quelle)
+    async with access.to("personenkonten") as books:
+        if isinstance(books, TransmittingBooks):
+            sent = await transmissions.send(call, await books.outgoing_person(body), author)
+            answer, created = books.person_answer(sent)
+            call.status = 201 if created else 200
+            answer.platform = await transmissions.balance(call)
+            return answer
+        async with call.charge():
+            return await call.commit(_with_status, call, await books.save_personenkonto(body, author))
 
 
 def _with_status(tx: Tx, call: Call, effect: Effect[tuple[PersonenkontoAntwort, bool]]) -> PersonenkontoAntwort:
@@ -107,9 +114,14 @@ async def create_buchungen(call: Call, query: BuchungenQuery, body: NeueBuchunge
     """
     await call.off_loop(buchungen.check, body)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
-    async with access.to("buchungen") as books, call.charge():
-        effect = await books.book(body.buchungen, _author(call), another=query.another)
-        return await call.commit(effect)
+    async with access.to("buchungen") as books:
+        if isinstance(books, TransmittingBooks):
+            sent = await transmissions.send(call, await books.outgoing_bookings(body.buchungen), _author(call))
+            answer = books.bookings_answer(sent)
+            answer.platform = await transmissions.balance(call)
+            return answer
+        async with call.charge():
+            return await call.commit(await books.book(body.buchungen, _author(call), another=query.another))
 
 
 # --- Imports

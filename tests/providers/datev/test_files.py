@@ -1,0 +1,217 @@
+"""DATEV-format files that are sent to DATEV: person accounts, bookings with their documents, and batches that are handed over."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+import httpx
+import pytest
+
+from kontobahn.formats import extf
+from kontobahn.ledger import transmissions
+from simulators.datev import ALL_SERVICES, BATCHES, EXPORT, Datev
+from tests.api.ledger.files import file
+from tests.ledger_builder import PERSONENKONTO
+from tests.providers.datev.office import CLIENT, NewOffice, Office, books_of
+from tests.received_invoices import FILES, as_xml
+from tests.reconciliation_desk import Office as Desk
+from tests.reconciliation_desk import item, paid
+from tests.unit.formats.extf.files import satz
+
+BUCHUNGEN = "/v2/ledger-rewe/buchungen"
+PERSON: dict[str, Any] = {
+    "personenkontoNummer": "10099", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
+    "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": "Bäckerei Süß GmbH",
+    "bankkonten": [{"iban": "DE02120300000000202051", "istHauptkonto": True}],
+}  # fmt: skip
+BOOKING = {
+    "umsatz": 119, "sollHabenKennzeichen": "SOLL", "konto": "10010", "gegenkonto": "8400", "belegdatum": "2026-02-15",
+    "belegfeld1": "RE-7", "buchungstext": "Rechnung",
+}  # fmt: skip
+
+
+class Sender:
+    def __init__(self, office: Office) -> None:
+        self.office, self.service, self.files = office, office.service, office.datev.files
+
+    def send(self, path: str, body: dict[str, Any], key: str = "") -> httpx.Response:
+        return self.service.post(
+            path, self.office.owner.key, params={"connectionId": self.office.connection_id}, json=body,
+            headers={"Idempotency-Key": key} if key else {},
+        )  # fmt: skip
+
+    def time_passes(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.service.clock.advance(seconds=1800)
+            self.service.run(transmissions.carry_on(self.service.application.context))
+
+    @property
+    def states(self) -> list[str]:
+        found = self.office.get("uebermittlungen", area="/v2/ledger-duo").json()["data"]
+        return [one["status"] for one in found]
+
+    @property
+    def spent(self) -> int:
+        balance = self.service.balance(self.office.owner)
+        assert balance.reserved == 0
+        return 1_000_000 - balance.available
+
+    def rows(self) -> list[Any]:
+        """The rows of the files that lie ready."""
+        found: list[Any] = []
+        for job in self.files.ready:
+            with extf.open_extf(BytesIO(job.content)) as opened:
+                assert opened.header.client_id == CLIENT
+                found += opened.buchungssaetze() if job.category == 21 else opened.personenkonten()
+        return found
+
+
+@pytest.fixture
+def sender(new_office: NewOffice, datev: Datev) -> Sender:
+    datev.companies[CLIENT].services = list(ALL_SERVICES)
+    return Sender(new_office().sign_in())
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transmissions, "WAIT_SECONDS", 0.0)
+
+
+def test_a_person_account_is_a_file_of_one_row_with_the_result_of_its_job(sender: Sender) -> None:
+    books_of(sender.office.datev).captions["100100000"] = "Kundin"
+    made = sender.send(PERSONENKONTO, PERSON, "k1")
+    assert made.status_code == 201, made.text
+    body = made.json()
+    assert (body["data"]["eintraege"][0]["nummer"], body["ledgerAntwort"]["status"]) == ("100990000", "SUCCESS")
+    assert "liegt bei DATEV bereit" in body["ledgerAntwort"]["meldungen"][0]["nachricht"]
+    (row,) = sender.rows()
+    assert (row.konto, row.firmenname, row.bankverbindungen[0].iban) == (
+        "10099",
+        "Bäckerei Süß GmbH",
+        "DE02120300000000202051",
+    )
+    assert sender.send(PERSONENKONTO, PERSON, "k1").json() == body
+    # Known by now, whether or not DATEV lists it yet.
+    assert sender.send(PERSONENKONTO, {**PERSON, "firmenname": "Süß"}).status_code == 200
+    assert sender.send(PERSONENKONTO, {**PERSON, "personenkontoNummer": "10010"}).status_code == 200
+    sender.files.usual = ["failed"]
+    failed = sender.send(PERSONENKONTO, PERSON)
+    assert (failed.status_code, "Try again" in failed.json()["message"]) == (409, True)
+    wrong = sender.send(PERSONENKONTO, {**PERSON, "kontenrahmen": "SKR04"})
+    assert (wrong.status_code, wrong.json()["field"]) == (400, "kontenrahmen")
+    assert (len(sender.files.ready), sender.spent) == (3, 3)
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize("how", ["lost", "unheard", "500"])
+@pytest.mark.either_engine
+def test_a_file_whose_answer_was_lost_is_found_and_bookings_are_never_sent_twice(sender: Sender, how: str) -> None:
+    sender.office.datev.breaks = [("POST /extf", how)]  # type: ignore[list-item]
+    assert sender.send(PERSONENKONTO, PERSON).json()["ledgerAntwort"]["status"] == "IN_PROGRESS"
+    sender.time_passes(6)
+    assert (sender.states, len(sender.files.ready)) == (["SUCCESS"], 1)
+    sender.office.sign_in().datev.breaks = [("POST /extf", how)]  # type: ignore[list-item]
+    answer = sender.send(BUCHUNGEN, {"buchungen": [BOOKING]}, "k2")
+    assert answer.json()["ledgerAntwort"]["status"] == "IN_PROGRESS"
+    sender.time_passes(6)
+    arrived = how == "lost"
+    assert sender.states[0] == ("SUCCESS" if arrived else "UNKNOWN")
+    again = sender.send(BUCHUNGEN, {"buchungen": [BOOKING]}, "k2")
+    assert again.status_code == (201 if arrived else 409)
+    assert (len(sender.files.ready), sender.spent) == ((2, 2) if arrived else (1, 1))
+
+
+def test_bookings_lie_ready_as_they_were_sent(sender: Sender) -> None:
+    more = {
+        **BOOKING, "umsatz": 59.5, "sollHabenKennzeichen": "HABEN", "konto": "70001", "gegenkonto": "3400", "skonto": 1.19,
+        "faelligkeit": "2026-03-16", "kostenstellen": {"kost1": "Laden"}, "buSchluessel": "9",
+    }  # fmt: skip
+    made = sender.send(BUCHUNGEN, {"buchungen": [BOOKING, more]})
+    assert (made.status_code, made.json()["ledgerAntwort"]["status"]) == (201, "SUCCESS"), made.text
+    first, second = sender.rows()
+    assert (first.umsatz, first.soll, first.konto, first.gegenkonto, first.belegfeld1) == (
+        11900,
+        True,
+        "10010",
+        "8400",
+        "RE-7",
+    )
+    assert (second.skonto, second.kost1, second.bu_schluessel, second.soll) == (119, "Laden", "9", False)
+    assert extf.decode_weitere(second.weitere) == {"117": "16032026"}
+    for wrong, field in (({"konto": "10"}, "konto"), ({"belegdatum": "2031-02-15"}, "belegdatum")):
+        refused = sender.send(BUCHUNGEN, {"buchungen": [BOOKING, {**BOOKING, **wrong}]})
+        assert (refused.status_code, refused.json()["field"]) == (400, f"buchungen[1].{field}")
+    assert sender.spent == 1
+
+
+def test_a_received_invoice_goes_with_its_document_under_one_guid(sender: Sender) -> None:
+    office, service, datev = sender.office, sender.service, sender.office.datev
+
+    def call(method: str, path: str, **options: Any) -> Any:
+        answer = service.request(method, f"/v2/payables{path}", office.owner.key, **options)
+        assert answer.status_code in (200, 201), answer.text
+        return answer.json()["data"]
+
+    def receive(number: str) -> dict[str, Any]:
+        headers = {"Content-Type": "application/octet-stream"}
+        sent = service.post(
+            FILES,
+            office.owner.key,
+            content=as_xml(number=number),
+            headers=headers,
+            params={"file_name": "rechnung.xml"},
+        )
+        payable = dict(sent.json()["data"])
+        call("POST", f"/{payable['id']}/creditor", json={"konto": "70001"})
+        call("PUT", f"/{payable['id']}/booking", json={"accounts": [{"konto": "3300", "amount": 33.02, "steuer": ""}]})
+        sender.time_passes()
+        return payable
+
+    books_of(datev).captions["700010000"] = "Rösterei Hafen"
+    call("PUT", "/settings", json={"book_on": "acceptance", "connection_id": office.connection_id})
+    payable = receive("R-7")
+    (row,) = sender.rows()
+    assert extf.decode_weitere(row.weitere)["20"] == f'BEDI "{payable["document_guid"]}"'
+    assert list(datev.documents) == [payable["document_guid"]]
+    assert datev.documents[payable["document_guid"]]["content"] == as_xml(number="R-7")
+    # Somebody has put the next one there by hand: it is told, and no reason to try for ever.
+    datev.documents["0193b2a0-0000-7000-8000-000000000099"] = {
+        "client": CLIENT, "name": "rechnung.xml", "content": as_xml(number="R-8"),
+    }  # fmt: skip
+    receive("R-8")
+    latest = office.get("uebermittlungen", area="/v2/ledger-duo").json()["data"][0]
+    assert latest["status"] == "SUCCESS"
+    assert [one["typ"] for one in latest["meldungen"]] == ["WARNUNG", "INFO"]
+    assert (len(sender.rows()), len(datev.documents)) == (2, 2)
+
+
+def test_matches_are_handed_over_by_the_service_where_it_is_booked_and_as_a_file_elsewhere(sender: Sender) -> None:
+    office = sender.office
+    books_of(office.datev).feed(
+        file(
+            satz("119,00;S;;;;;10010;8400;;1002;RE-2026-00123;;;Rechnung"),
+            satz("238,00;S;;;;;10010;8400;;1102;RE-2026-00124;;;Rechnung"),
+        )
+    )
+    payments = paid(119_00, "Rechnung RE-2026-00123"), paid(238_00, "RE-2026-00124")
+    desk = Desk(
+        sender.service, *payments, owner=office.owner, connection_id=office.connection_id, booked_by="kontobahn"
+    )
+    assert desk.by_hand(119, item("RE-2026-00123", 119)).status_code == 201
+    made = desk.made()
+    sender.time_passes()
+    (sent,) = sender.files.ready
+    assert sent.content == desk.call("GET", f"batches/{made['id']}/extf").content
+    assert (sender.states, len(made["import_ids"])) == (["SUCCESS"], 1)
+    assert office.rows("SELECT batch_id FROM recon_batches_to_fetch") == []
+    office.datev.companies[CLIENT].services = [EXPORT]
+    sender.service.run(office.provider.look_again(office.ref))
+    assert desk.by_hand(238, item("RE-2026-00124", 238)).status_code == 201
+    by_hand = desk.made()
+    sender.time_passes()
+    assert (by_hand["import_ids"], len(sender.files.ready)) == ([], 1)
+    assert office.rows("SELECT batch_id FROM recon_batches_to_fetch") == [(by_hand["id"],)]
+    refused = sender.send(BUCHUNGEN, {"buchungen": [BOOKING]})
+    assert (refused.status_code, refused.json()["code"]) == (403, "ledger_export_service_missing")
+    assert BATCHES in refused.json()["error"]
