@@ -40,7 +40,8 @@ suite:
 test-bare: ## Run both commands of the README in bare roots, for each of RELEASES="bookworm trixie" (needs root; half an hour each)
 	@python3 scripts/test_bare.py $(or $(RELEASES),bookworm trixie)
 
-test-n8n: setup ## Run the workflows of docs/n8n in a real n8n, installed from npm (large, apart from make test)
+test-n8n: setup ## Try the n8n package, and the workflows of docs/n8n, in real n8ns from npm (large, apart from make test)
+	.venv/bin/python scripts/test_n8n_node.py
 	.venv/bin/python scripts/test_n8n.py
 
 n8n-operations: setup ## Write the table of operations of the n8n node from the code

@@ -55,7 +55,8 @@ class Table:
         missing, gone = self.calls.keys() - known - LEFT_OUT.keys(), (known | LEFT_OUT.keys()) - self.calls.keys()
         if missing or gone:
             raise SystemExit(
-                f"scripts/n8n_tasks.py: calls without an operation {sorted(missing)}, calls that are gone {sorted(gone)}."
+                f"scripts/n8n_tasks.py, then `make n8n-operations`: calls without an operation {sorted(missing)}, "
+                f"calls that are gone {sorted(gone)}."
             )
         return {
             "events": self.events,
@@ -130,6 +131,7 @@ class Table:
             "required": required,
             "shown": name in one_of,
             "nullable": bool(schema.get("nullable")),
+            "secret": "password" in name,
             "plain": kind == "json" and any(inner.get("type") == "string" for inner in schema.get("anyOf", ())),
             "description": plain(schema.get("description") or ""),
             "choices": [choice for choice in choices if choice is not None],

@@ -68,6 +68,17 @@ TASKS: dict[str, dict[str, str]] = {
         "Resend Failed": "resend_failed_events",
     },
     "Invitation": {"Create": "invite", "Delete": "revoke_invitation", "Get Many": "list_invitations"},
+    "Invoice Hand-Over": {
+        "Create": "create_payables_handover",
+        "Download": "get_payables_handover_file",
+        "Get Many": "list_payables_handovers",
+    },
+    "Invoice Mailbox": {
+        "Delete": "remove_payables_mailbox",
+        "Get": "get_payables_mailbox",
+        "Read": "read_payables_mailbox",
+        "Update": "set_payables_mailbox",
+    },
     "Ledger Account": {"Get Many": "list_konten"},
     "Ledger Connection": {
         "Get Many": "list_rewe_connections",
@@ -296,6 +307,7 @@ SEARCHES: dict[str, dict[str, object]] = {
     },
     "documentConnections": {"call": "list_duo_connections", "value": "id", "label": ["bezeichnung", "status"]},
     "endpoints": {"call": "list_webhook_endpoints", "value": "id", "label": ["url", "description"]},
+    "handovers": {"call": "list_payables_handovers", "value": "id", "label": ["created_at", "id"]},
     "invitations": {"call": "list_invitations", "value": "id", "label": ["email", "role"]},
     "ledgerConnections": {"call": "list_rewe_connections", "value": "id", "label": ["bezeichnung", "status"]},
     "batches": {"call": "list_batches", "value": "id", "label": ["created_at", "id"]},
@@ -334,6 +346,7 @@ LOCATORS: list[tuple[str, str, str]] = [
     ("id", "/v2/mobility/invoices", "ticketInvoices"),
     ("id", "/v2/payables/payment-runs", "paymentRuns"),
     ("id", "/v2/payables/files", ""),
+    ("id", "/v2/payables/handovers", "handovers"),
     ("id", "/v2/payables", "payables"),
     ("id", "/v2/reconciliation/batches", "batches"),
     ("id", "/v2/reconciliation/matches", "matches"),

@@ -120,9 +120,19 @@ class Inbox(ThreadingHTTPServer):
 
     request_queue_size = 512
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", INBOX_PORT), _Inbox)
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", port), _Inbox)
         self.ids: list[str] = []
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        thread = threading.Thread(target=self.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.shutdown()
+            thread.join()
 
 
 class _Inbox(BaseHTTPRequestHandler):
@@ -248,7 +258,7 @@ def main() -> int:
     program = install()
     with tempfile.TemporaryDirectory(prefix="kontobahn-n8n-") as name:
         folder = Path(name)
-        trial, inbox = Trial(program, folder), Inbox()
+        trial, inbox = Trial(program, folder), Inbox(INBOX_PORT)
         command = [ROOT / ".venv/bin/kontobahn", "serve", "--demo", "--port", SERVICE_PORT, "--data", folder / "demo"]
         own = {**os.environ, "KONTOBAHN_WEBHOOK_ALLOW": f"127.0.0.1:{N8N_PORT}"}
         with running([str(part) for part in command], own, folder / "service.log"):
@@ -257,8 +267,7 @@ def main() -> int:
             load_new_transactions(trial)
             receivers = load_events(trial)
             trial.n8n("update:workflow", "--all", "--active=true")
-            with inbox, running([str(program), "start"], trial.environment, folder / "n8n.log"):
-                threading.Thread(target=inbox.serve_forever, daemon=True).start()
+            with inbox, running([str(program), "start"], trial.environment, folder / "n8n.log"), inbox.answering():
                 wait_until("n8n", lambda: answers(f"http://127.0.0.1:{N8N_PORT}/healthz"))
                 started = folder / "n8n.log"
                 wait_until(
@@ -266,7 +275,6 @@ def main() -> int:
                 )
                 new_transactions(trial, inbox)
                 events(trial, receivers)
-                inbox.shutdown()
     return 0
 
 

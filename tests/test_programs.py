@@ -33,6 +33,7 @@ COMPUTED: dict[str, tuple[str, ...]] = {
     "bench/opos.py:_command_line": ("ledger", "hledger"),
     "scripts/test_n8n.py:running": (),  # the service, and n8n as npm installed it
     "scripts/test_n8n.py:n8n": (),
+    "scripts/test_n8n_node.py:run": ("npm", "node"),  # and what npm installed
     "scripts/try_image.py:do": ("chroot",),
     "scripts/try_image.py:main": ("chroot",),
     "torture/cluster/machines.py:start": ("ip", "setpriv"),
@@ -44,6 +45,7 @@ COMPUTED: dict[str, tuple[str, ...]] = {
 BROUGHT = {
     "scripts/apt.sh": ("sudo",),
     "scripts/test_n8n.py": ("npm",),
+    "scripts/test_n8n_node.py": ("npm", "node"),
     "scripts/try_compose.sh": ("podman", "podman-compose", "openssl"),
     "bench/peers/express.py": ("npm",),
 }

@@ -51,7 +51,8 @@ export class Kontobahn implements INodeType {
 				if (!this.continueOnFail()) throw known;
 				done.push({
 					json: { ...items[itemIndex].json, error: known.message, error_description: known.description ?? null },
-					error: known,
+					// Where there is an output for errors, n8n finds by this what belongs there; elsewhere it would drop the item.
+					...(this.getNode().onError === 'continueErrorOutput' ? { error: known } : {}),
 					pairedItem: { item: itemIndex },
 				});
 			}

@@ -59,7 +59,7 @@ function typed(field: Field): INodeProperties {
 		default:
 			return field.search
 				? locator({ ...field, search: field.search })
-				: { ...named, type: 'string', default: '' };
+				: { ...named, type: 'string', default: '', ...(field.secret ? { typeOptions: { password: true } } : {}) };
 	}
 }
 

@@ -14,7 +14,7 @@ import { at, nextPage, readJson, rowsOf } from './values';
 function given(context: ILoadOptionsFunctions, name: string): string {
 	const names = name === 'connectionId' ? [name, 'connection_id'] : [name, name.replace('Id', '_id')];
 	for (const one of [...names, ...names.map((inner) => `additionalFields.${inner}`)]) {
-		const value = context.getCurrentNodeParameter(one, { extractValue: true });
+		const value = context.getCurrentNodeParameter(one);
 		const held = (value as IDataObject | undefined)?.value ?? value;
 		if (typeof held === 'string' && held !== '') return held;
 	}

@@ -24,6 +24,8 @@ export interface Field {
 	/** Not required, but one of a few of which one is. */
 	shown?: boolean;
 	nullable?: boolean;
+	/** Not to be seen by whoever looks on. */
+	secret?: boolean;
 	/** JSON that may as well be a text. */
 	plain?: boolean;
 	description?: string;

@@ -42,6 +42,20 @@ function receivers(context: Context): Record<string, Receiver | undefined> {
 	return kept.receivers as Record<string, Receiver | undefined>;
 }
 
+// n8n 2.41 forgets what a webhook notes in the static data when it starts a run, so it is noted here as well.
+const SEEN = new Map<string, Record<string, number>>();
+
+/** Notes an event and says whether it came within a day before. */
+function isRepeated(context: IWebhookFunctions, id: string, nowSeconds: number): boolean {
+	const kept = context.getWorkflowStaticData('node');
+	const place = JSON.stringify([context.getWorkflow().id, context.getNode().id, slot(context)]);
+	const seen = { ...(kept.seen as Record<string, number> | undefined), ...SEEN.get(place) };
+	const isFirst = isNew(seen, id, nowSeconds);
+	SEEN.set(place, seen);
+	kept.seen = { ...seen };
+	return !isFirst;
+}
+
 function wanted(context: IHookFunctions): { url: string; events: string[] | null; description: string } {
 	const events = context.getNodeParameter('events') as string[];
 	return {
@@ -191,11 +205,7 @@ export class KontobahnTrigger implements INodeType {
 		}
 		const id = headers['webhook-id'] as string;
 		const { dropRepeated = true } = this.getNodeParameter('options', {}) as { dropRepeated?: boolean };
-		const kept = this.getWorkflowStaticData('node');
-		const seen = { ...((kept.seen ?? {}) as Record<string, number>) };
-		const isRepeated = !isNew(seen, id, now);
-		kept.seen = seen;
-		if (dropRepeated && isRepeated) return {};
+		if (isRepeated(this, id, now) && dropRepeated) return {};
 		const event = readJson(rawBody.toString('utf8')) as IDataObject;
 		return { workflowData: [[{ json: { id, ...event } }]] };
 	}

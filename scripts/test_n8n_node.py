@@ -1,0 +1,569 @@
+"""Builds the n8n package, holds it to the rules of verified nodes, and runs it in a real n8n against the demo: `make test-n8n`.
+
+Node 24, n8n and the tools are installed from npm into data/n8n-node, once: 3 GB, some fifteen minutes. The package itself is tried as
+users have it: packed, and installed from the file. Everything runs on loopback and ends with the script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import http.cookiejar
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scripts.n8n_samples import Samples
+from scripts.test_n8n import Inbox, answers, running, wait_until
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "clients" / "n8n"
+HOME = Path(os.environ.get("N8N_NODE_FOLDER", ROOT / "data" / "n8n-node"))
+N8N_VERSION, NODE_VERSION = "2.41.1", "24.21.0"
+# Packages that others name and that cannot be had.
+MISSING = {"xlsx": "0.18.5", "@langchain/langgraph-checkpoint": "1.1.5", "@langchain/protocol": "0.0.19",
+           "cssomnom": "npm:rrweb-cssom@0.8.0"}  # fmt: skip
+# The linter does without it.
+UNUSED = {"@n8n/ai-node-sdk": "npm:is-number@7.0.0"}
+SERVICE_PORT, N8N_PORT, BROKER_PORT = 18280, 18281, 18282
+PASSWORD = "Trial-of-the-node-1"
+# What a service may answer to a call that is well made but asks for what the demo has not, or does not allow now.
+REFUSALS = (402, 403, 404, 409, 422, 503)
+# These read what they are sent, and it is a bank's file and the document's example: no picture, no DATEV file, not this invoice's sum.
+UNFIT = ("PUT /v2/mobility/seller/logo", "POST /v2/ledger-rewe/imports", "PUT /v2/payables/{id}/booking",
+         "POST /v2/payables/{id}/creditor")  # fmt: skip
+
+
+class Bench:
+    """Node 24, the tools and n8n, and the folders they are in."""
+
+    def __init__(self) -> None:
+        self.node, self.tools, self.n8n = HOME / "node24", HOME / "tools", HOME / "n8n"
+        path = f"{self.node / 'node_modules' / 'node' / 'bin'}:{os.environ['PATH']}"
+        self.environment = {"PATH": path, "HOME": os.environ["HOME"]}
+
+    def install(self) -> None:
+        described = json.loads((PACKAGE / "package.json").read_text("utf-8"))["devDependencies"]
+        scanner = {"@n8n/scan-community-package": "0.32.0"}
+        self.npm(self.node, {"node": NODE_VERSION}, {}, [], "node_modules/node/bin/node")
+        self.npm(self.tools, {**described, **scanner}, UNUSED, ["--ignore-scripts"], "node_modules/.bin/tsc")
+        self.npm(self.n8n, {"n8n": N8N_VERSION}, MISSING, ["--ignore-scripts"], "node_modules/.bin/n8n")
+        if not list(self.n8n.glob("node_modules/sqlite3/build/Release/*.node")):
+            self.run(self.n8n, "npm", "rebuild", "sqlite3")
+
+    def npm(self, folder: Path, wanted: dict[str, str], other: dict[str, str], options: list[str], made: str) -> None:
+        if not (folder / made).exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            package = {"private": True, "dependencies": wanted, "overrides": other}
+            (folder / "package.json").write_text(json.dumps(package))
+            quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--legacy-peer-deps", *options]
+            self.run(folder, "npm", "install", *quiet)
+
+    def run(self, folder: Path, *command: str) -> str:
+        done = subprocess.run(command, cwd=folder, env=self.environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)} failed:\n{(done.stdout + done.stderr)[-4000:]}")
+        return done.stdout
+
+
+def pack(bench: Bench, folder: Path) -> Path:
+    """Builds, checks and packs the package in a folder of its own, so that nothing is left in the tree."""
+    source = folder / "package"
+    shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("dist", "node_modules"))
+    (source / "node_modules").symlink_to(bench.tools / "node_modules")
+    tools = "node_modules/.bin"
+    bench.run(source, f"{tools}/n8n-node", "build")
+    bench.run(source, f"{tools}/eslint", ".", "--max-warnings", "0")
+    bench.run(source, f"{tools}/vitest", "run")
+    bench.run(source, "npm", "pack", "--pack-destination", str(folder))
+    [packed] = folder.glob("*.tgz")
+    unpacked = folder / "unpacked"
+    unpacked.mkdir()
+    shutil.unpack_archive(packed, unpacked, filter="data")
+    files = {
+        path.relative_to(unpacked / "package").parts[0] for path in (unpacked / "package").rglob("*") if path.is_file()
+    }
+    assert files == {"dist", "LICENSE", "README.md", "package.json"}, f"packed: {files}"
+    scan(bench, unpacked / "package", "[]")
+    scan(bench, source, "SOURCE_FILE_PATTERNS")
+    print(f"{packed.name}: built, linted, scanned and packed; {packed.stat().st_size // 1000} kB.")
+    return packed
+
+
+def scan(bench: Bench, folder: Path, patterns: str) -> None:
+    """The scanner of n8n, without its question to the registry where the package came from."""
+    program = f"""
+        import {{ analyzePackage, SOURCE_FILE_PATTERNS }} from '{bench.tools}/node_modules/@n8n/scan-community-package/scanner/scanner.mjs';
+        const patterns = {patterns};
+        const found = await analyzePackage({json.dumps(str(folder))}, patterns.length ? patterns : undefined);
+        if (!found.passed) {{ console.error(found.message, found.details); process.exit(1); }}
+    """
+    bench.run(folder, "node", "--input-type=module", "--eval", program)
+
+
+class Editor:
+    """n8n as its editor speaks to it, signed in as the owner."""
+
+    def __init__(self) -> None:
+        self.base = f"http://127.0.0.1:{N8N_PORT}"
+        jar = http.cookiejar.CookieJar()
+        self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+        owner = {"email": "owner@muster.example", "firstName": "Erika", "lastName": "Muster", "password": PASSWORD}
+        self.call("POST", "/rest/owner/setup", owner)
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.base + path, data, {"content-type": "application/json"}, method=method)
+        try:
+            with self.opener.open(request, timeout=300) as answer:
+                return json.loads(answer.read() or b"{}").get("data")
+        except urllib.error.HTTPError as error:
+            raise SystemExit(f"n8n, {method} {path}: {error.code} {error.read().decode()[:2000]}") from None
+
+    def credential(self, name: str, base_url: str, key: str) -> dict[str, Any]:
+        made = self.call("POST", "/rest/credentials", {
+            "name": name, "type": "kontobahnApi", "data": {"baseUrl": base_url, "apiKey": key}})  # fmt: skip
+        return {"kontobahnApi": {"id": made["id"], "name": name}}
+
+    def workflow(self, name: str, nodes: list[dict[str, Any]], links: list[tuple[str, str]]) -> dict[str, Any]:
+        connections: dict[str, Any] = {}
+        for source, target in links:
+            ends = connections.setdefault(source, {"main": [[]]})["main"][0]
+            ends.append({"node": target, "type": "main", "index": 0})
+        body = {
+            "name": name,
+            "nodes": nodes,
+            "connections": connections,
+            "settings": {"executionOrder": "v1"},
+            "active": False,
+        }
+        return dict(self.call("POST", "/rest/workflows", body))
+
+    def activate(self, workflow: dict[str, Any]) -> None:
+        current = self.call("GET", f"/rest/workflows/{workflow['id']}")
+        self.call("POST", f"/rest/workflows/{workflow['id']}/activate", {"versionId": current["versionId"]})
+
+    def deactivate(self, workflow: dict[str, Any]) -> None:
+        self.call("POST", f"/rest/workflows/{workflow['id']}/deactivate", {})
+
+    def start(self, path: str, body: bytes, kind: str) -> tuple[int, bytes]:
+        """Starts a workflow by its path, as soon as n8n has made it active."""
+        answer: list[tuple[int, bytes]] = []
+
+        def is_there() -> bool:
+            answer[:] = [post(f"{self.base}/webhook/{path}", body, {"content-type": kind})]
+            return answer[0][0] != 404
+
+        wait_until(f"the workflow {path}", is_there)
+        return answer[0]
+
+
+def node(name: str, kind: str, parameters: dict[str, Any], **more: Any) -> dict[str, Any]:
+    version = {"n8n-nodes-base.webhook": 2, "n8n-nodes-base.httpRequest": 4.2}.get(kind, 1)
+    extra = {"webhookId": str(uuid.uuid4())} if kind.endswith("webhook") else {}
+    return {
+        "id": str(uuid.uuid4()),
+        "name": name,
+        "type": kind,
+        "typeVersion": version,
+        "position": [0, 0],
+        "parameters": parameters,
+        **extra,
+        **more,
+    }
+
+
+def to_inbox(inbox: Inbox, field: str = "id") -> dict[str, Any]:
+    return node("Your work", "n8n-nodes-base.httpRequest", {
+        "method": "POST", "url": f"http://127.0.0.1:{inbox.server_port}/", "sendBody": True, "specifyBody": "json",
+        "jsonBody": f"={{{{ {{ id: $json.{field} }} }}}}"})  # fmt: skip
+
+
+class Trial:
+    """The demo, n8n with the package installed, and what was seen at the service."""
+
+    def __init__(self, editor: Editor, facts: dict[str, Any], data: Path) -> None:
+        self.editor, self.facts, self.data = editor, facts, data
+        self.key = editor.credential("Kontobahn", facts["base_url"], facts["api_key"])
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"x-api-key": self.facts["api_key"], "content-type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.facts["base_url"] + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def logged(self) -> dict[str, list[int]]:
+        """The answers to calls of n8n, by the name of the call, from the service's own log of requests."""
+        with sqlite3.connect(f"file:{self.data / 'kontobahn.sqlite3'}?mode=ro", uri=True) as database:
+            rows = database.execute("SELECT endpoint, status FROM request_log WHERE quelle = 'n8n'").fetchall()
+        found: dict[str, list[int]] = {}
+        for endpoint, status in rows:
+            found.setdefault(endpoint, []).append(status)
+        return found
+
+    def receivers(self) -> list[dict[str, Any]]:
+        return list(self.call("GET", "/v2/banking/webhook-endpoints")["data"])
+
+
+def post(url: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+    request = urllib.request.Request(url, body, headers, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            return int(answer.status), answer.read()
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, refusal.read()
+
+
+def missing(wanted: set[str], seen: dict[str, list[int]]) -> list[str]:
+    return sorted(wanted - seen.keys())
+
+
+def every_operation(trial: Trial) -> None:
+    """Each operation is one node; all of them are run at once, with values that the demo has or the document shows."""
+    samples = Samples(trial.call, trial.facts, trial.call("GET", "/openapi.json"))
+    start = node("Start", "n8n-nodes-base.webhook", {"httpMethod": "POST", "path": "every", "responseMode": "lastNode",
+                                                     "responseData": "allEntries", "options": {}})  # fmt: skip
+    nodes = [
+        node(name, "n8n-nodes-kontobahn.kontobahn", parameters, credentials=trial.key, onError="continueRegularOutput")
+        for name, parameters in samples.nodes()
+    ]
+    workflow = trial.editor.workflow("Every operation", [start, *nodes], [("Start", made["name"]) for made in nodes])
+    trial.editor.activate(workflow)
+    status, answer = trial.editor.start("every", samples.file, "application/octet-stream")
+    assert status == 200, f"every operation: {status} {answer[:500]!r}"
+    wanted = set(samples.calls)
+    wait_until("every operation in the log", lambda: not missing(wanted, trial.logged()))
+    seen = trial.logged()
+    bad = {
+        call: seen[call] for call in wanted
+        if not all(status < 300 or status in REFUSALS or (status == 400 and call in UNFIT) for status in seen[call])
+    }  # fmt: skip
+    assert not bad, f"calls that were not well made: {bad}"
+    done = sum(any(status < 300 for status in seen[call]) for call in wanted)
+    print(f"Every operation: {len(wanted)} calls arrived, {done} were done; the others ask for what the demo has not.")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def statement(rows: int) -> bytes:
+    """A bank's file of so many bookings of a cent each, every one with its own text."""
+    lines = "".join(
+        f":61:2603020302C0,01NTRFNONREF\n:86:166?20Buchung {number:05}?32Muster GmbH\n" for number in range(rows)
+    )
+    head = ":20:KONTOBAHN\n:25:12030000/0000202052\n:28C:1/1\n:60F:C260301EUR0,00\n"
+    return f"{head}{lines}:62F:C260302EUR{rows // 100},{rows % 100:02}\n-\n".encode()
+
+
+class Runs:
+    """Workflows that are started by an HTTP call and answer it with the items of their last node."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+
+    def make(self, path: str, *nodes: dict[str, Any]) -> dict[str, Any]:
+        start = node("Start", "n8n-nodes-base.webhook", {"httpMethod": "POST", "path": path, "responseMode": "lastNode",
+                                                         "responseData": "allEntries", "options": {}})  # fmt: skip
+        chain = [start, *nodes]
+        links = [(one["name"], other["name"]) for one, other in pairwise(chain)]
+        workflow = self.trial.editor.workflow(path, chain, links)
+        self.trial.editor.activate(workflow)
+        return workflow
+
+    def run(self, path: str, body: Any) -> list[dict[str, Any]]:
+        is_file = isinstance(body, bytes)
+        data = body if is_file else json.dumps(body).encode()
+        kind = "application/octet-stream" if is_file else "application/json"
+        status, answer = self.trial.editor.start(path, data, kind)
+        assert status == 200, f"{path}: {status} {answer[:1000]!r}"
+        found = json.loads(answer)
+        return found if isinstance(found, list) else [found]
+
+    def kontobahn(
+        self, name: str, resource: str, operation: str, credentials: Any = None, **fields: Any
+    ) -> dict[str, Any]:
+        more = {key: fields.pop(key) for key in ("onError", "retryOnFail") if key in fields}
+        parameters = {"resource": resource, "operation": operation, **fields}
+        return node(
+            name, "n8n-nodes-kontobahn.kontobahn", parameters, credentials=credentials or self.trial.key, **more
+        )
+
+
+def many_rows(runs: Runs) -> None:
+    """A file goes in as it is, and 2,500 rows come out over two pages, each once, in order, with exact amounts."""
+    rows = 2500
+    wanted = {"__rl": True, "mode": "id", "value": "={{ $json.accounts[0].id }}"}
+    runs.make("import", runs.kontobahn("Import", "bankStatement", "import"))
+    [imported] = runs.run("import", statement(rows))
+    accounts = runs.trial.call("GET", "/v2/banking/accounts")["data"]
+    [account] = [item for item in accounts if item["extra"]["transactions_count"]["posted"] == rows]
+    wanted = {"__rl": True, "mode": "id", "value": account["id"]}
+    runs.make("rows", runs.kontobahn("Rows", "transaction", "getMany", account_id=wanted, returnAll=True,
+                                     additionalFields={"sort": "id"}))  # fmt: skip
+    found = runs.run("rows", {})
+    assert len({row["id"] for row in found}) == len(found) == rows, f"{len(found)} rows; import: {imported}"
+    assert {row["amount"] for row in found} == {"0.01"}, "amounts are not the texts that the service wrote"
+    assert [int(row["id"]) for row in found] == sorted(int(row["id"]) for row in found)
+    print(f"Return All: {rows} transactions, each once, in order.")
+
+
+def payments(runs: Runs) -> None:
+    """Amounts are exact both ways, a failed item stays, each output names its item, and a repeated key pays once."""
+    account = {"__rl": True, "mode": "id", "value": runs.trial.facts["banking"]["account_id"]}
+    fields = {
+        "account_id": account, "amount": "={{ $json.amount }}", "creditor_name": "Muster GmbH",
+        "creditor_iban": "DE02120300000000202051", "description": "={{ $json.text }}",
+        "additionalFields": {"idempotencyKey": "={{ $json.text }}"},
+    }  # fmt: skip
+    split = node("Split", "n8n-nodes-base.splitOut", {"fieldToSplitOut": "body.items", "options": {}})
+    pay = runs.kontobahn("Pay", "payment", "create", onError="continueRegularOutput", **fields)
+    told = node("Told", "n8n-nodes-base.set", {"mode": "raw", "jsonOutput":
+        "={{ { id: $json.id, amount: $json.amount, error: $json.error, note: $json.note, of: $('Split').item.json.text } }}",
+        "options": {}}, typeVersion=3.4)  # fmt: skip
+    runs.make("pay", split, pay, told)
+    items = [
+        {"amount": "1234567.10", "text": "RE-1"},
+        {"amount": "1,50", "text": "RE-2"},
+        {"amount": "0.01", "text": "RE-3"},
+    ]
+    first, second = runs.run("pay", {"items": items}), runs.run("pay", {"items": items})
+    assert [row["of"] for row in first] == ["RE-1", "RE-2", "RE-3"], first
+    assert [row.get("amount") for row in first] == ["1234567.10", "1,50", "0.01"], first
+    assert first[1]["error"]
+    assert not first[1].get("id"), first
+    assert "Nothing is paid yet" in first[0]["note"]
+    assert [row.get("id") for row in first] == [row.get("id") for row in second], "a repeated key made another payment"
+    print("Payments: exact to the cent, a refused item stays in its place, a repeated execution pays once.")
+
+
+def read_only(runs: Runs, key: str) -> None:
+    """With a key that may only read, writing is refused by the service, and the error says what to do."""
+    credential = runs.trial.editor.credential("Read only", runs.trial.facts["base_url"], key)
+    account = {"__rl": True, "mode": "id", "value": runs.trial.facts["banking"]["account_id"]}
+    before = len(runs.trial.call("GET", "/v2/banking/payments")["data"])
+    runs.make("no-pay", runs.kontobahn("Pay", "payment", "create", credential, onError="continueRegularOutput", account_id=account,
+                                       amount="1.00", creditor_name="Muster GmbH", creditor_iban="DE02120300000000202051",
+                                       description="never"))  # fmt: skip
+    [refused] = runs.run("no-pay", {})
+    assert "scope" in refused["error"], refused
+    assert "only read" in refused["error_description"], refused
+    runs.make("may-read", runs.kontobahn("Read", "bankAccount", "getMany", credential, returnAll=True))
+    assert len(runs.run("may-read", {})) > 1
+    assert len(runs.trial.call("GET", "/v2/banking/payments")["data"]) == before
+    print("A key that may only read: accounts are listed, a payment is refused.")
+
+
+def searches(trial: Trial) -> None:
+    """Lists of choices find by part of a name, and cost nothing."""
+    before = trial.call("GET", "/v2/assistants/access")["data"]["credits"]
+    ledger = trial.facts["ledger"]
+    given = {"connectionId": {"__rl": True, "mode": "id", "value": ledger["connection_id"]}}
+
+    def found(method: str, text: str = "", parameters: dict[str, Any] | None = None) -> list[str]:
+        answer = trial.editor.call("POST", "/rest/dynamic-node-parameters/resource-locator-results", {
+            "nodeTypeAndVersion": {"name": "n8n-nodes-kontobahn.kontobahn", "version": 1}, "path": "parameters.id",
+            "methodName": method, "filter": text, "credentials": trial.key, "currentNodeParameters": parameters or {}})  # fmt: skip
+        return [item["name"] for item in answer["results"]]
+
+    everything = found("bankAccounts")
+    assert len(everything) > 1
+    assert found("bankAccounts", "tagesg") == [name for name in everything if "Tagesgeld" in name]
+    assert any(ledger["kassenname"] in name for name in found("cashBooks", ledger["kassenname"][:4], given))
+    assert any(ledger["client_id"] in name for name in found("clients", "", given))
+    assert all((found("banks", "Musterb"), found("ledgerConnections"), found("payments")))
+    assert trial.call("GET", "/v2/assistants/access")["data"]["credits"] == before, "a list of choices cost credits"
+    print("Lists of choices: found by part of a name, free of credits.")
+
+
+def credential_tests(trial: Trial) -> None:
+    """Each thing that can be wrong with a credential has its own sentence."""
+
+    def tried(base_url: str, key: str) -> tuple[str, str]:
+        answer = trial.editor.call("POST", "/rest/credentials/test", {"credentials": {
+            "id": "", "name": "try", "type": "kontobahnApi", "data": {"baseUrl": base_url, "apiKey": key}}})  # fmt: skip
+        return answer["status"], answer["message"]
+
+    right = trial.facts["base_url"], trial.facts["api_key"]
+    assert tried(*right)[0] == tried(f"{right[0]}/", right[1])[0] == "OK"
+    wrong = [
+        tried(right[0], "kb_live_wrong"),
+        tried("http://127.0.0.1:9", right[1]),
+        tried(trial.editor.base, right[1]),
+    ]
+    assert {status for status, _ in wrong} == {"Error"}, wrong
+    assert len({message for _, message in wrong}) == len(wrong), wrong
+    assert "does not know this key" in wrong[0][1]
+    print("Credential:", "; ".join(message for _, message in wrong))
+
+
+def printed(name: str, trial: Trial, work: dict[str, Any]) -> dict[str, Any]:
+    """A workflow of docs/n8n/node as it is imported, with the credential chosen and something to do."""
+    workflow = json.loads((ROOT / "docs" / "n8n" / "node" / f"{name}.json").read_text("utf-8"))
+    nodes = [{**one, "credentials": trial.key} if "credentials" in one else one for one in workflow["nodes"]]
+    nodes = [{**work, "name": "Your work"} if one["name"] == "Your work" else one for one in nodes]
+    nodes = [{**one, "webhookId": str(uuid.uuid4())} if "webhookId" in one else one for one in nodes]
+    body = {key: workflow[key] for key in ("name", "connections", "settings")} | {"nodes": nodes, "active": False}
+    return dict(trial.editor.call("POST", "/rest/workflows", body))
+
+
+def events(trial: Trial, inbox: Inbox) -> None:
+    """Two workflows get what the service signs, once; what is forged starts nothing; each has one receiver, and then none."""
+    before = len(trial.receivers())
+    works = [printed("events", trial, to_inbox(inbox)) for _ in range(2)]
+    for change, work, left in [("activate", 0, 1), ("activate", 1, 2), ("deactivate", 0, 1), ("activate", 0, 2)]:
+        getattr(trial.editor, change)(works[work])
+        wait_until(f"{left} receivers", lambda wanted=before + left: len(trial.receivers()) == wanted)
+    own = trial.receivers()[before:]
+    assert len({item["url"] for item in own}) == 2, own
+    for receiver in own:
+        _signed_and_forged(trial, inbox, receiver)
+    for workflow in works:
+        trial.editor.deactivate(workflow)
+    wait_until("no receiver left behind", lambda: len(trial.receivers()) == before)
+    print(
+        "Trigger: two receivers of their own; signed events run once, forged ones get 401; both receivers are gone afterwards."
+    )
+
+
+def _signed_and_forged(trial: Trial, inbox: Inbox, receiver: dict[str, Any]) -> None:
+    path = f"/v2/banking/webhook-endpoints/{receiver['id']}"
+    sent = trial.call("POST", f"{path}/test")["data"]["id"]
+    wait_until("the event in the workflow", lambda: sent in inbox.ids)
+    trial.call("POST", f"{path}/deliveries/{sent}/resend")
+    wait_until("the second delivery", lambda: len(attempts(trial, path, sent)) == 2)
+    assert [attempt["status"] for attempt in attempts(trial, path, sent)] == [200, 200]
+    signature = base64.b64encode(hmac.digest(b"no secret", b"{}", "sha256")).decode()
+    forged = {"content-type": "application/json", "webhook-id": "forged", "webhook-timestamp": str(int(time.time())),
+              "webhook-signature": f"v1,{signature}"}  # fmt: skip
+    assert post(receiver["url"], b'{"event": "payment_update", "data": {}}', forged)[0] == 401
+    assert post(receiver["url"], b"{}", {"content-type": "application/json"})[0] == 401
+    assert inbox.ids.count(sent) == 1, inbox.ids
+    assert "forged" not in inbox.ids
+
+
+def attempts(trial: Trial, path: str, event: str) -> list[dict[str, Any]]:
+    [found] = [item for item in trial.call("GET", f"{path}/deliveries")["data"] if item["id"] == event]
+    return list(found["delivery"]["attempts"])
+
+
+def transactions(trial: Trial, inbox: Inbox) -> None:
+    """The polling trigger brings every transaction that is there."""
+    known, cursor = set[str](), ""
+    while True:
+        page = trial.call("GET", f"/v2/banking/transactions/changes?cursor={cursor}&limit=10000")
+        known |= {change["id"] for change in page["data"]}
+        cursor = page["cursor"]
+        if not page["has_more"]:
+            break
+    inbox.ids.clear()
+    workflow = printed("new-transactions", trial, to_inbox(inbox))
+    trial.editor.activate(workflow)
+    wait_until("all transactions", lambda: len(inbox.ids) >= len(known))
+    assert sorted(inbox.ids) == sorted(known), f"{len(inbox.ids)} came, of {len(known)}"
+    trial.editor.deactivate(workflow)
+    print(f"Transaction trigger: {len(known)} transactions, none twice.")
+
+
+def due_invoices(trial: Trial) -> None:
+    """The third workflow, started by a call instead of the clock."""
+    workflow = json.loads((ROOT / "docs" / "n8n" / "node" / "due-invoices.json").read_text("utf-8"))
+    [due] = [one for one in workflow["nodes"] if one["type"] == "n8n-nodes-kontobahn.kontobahn"]
+    runs = Runs(trial)
+    runs.make("due", {**due, "credentials": trial.key, "alwaysOutputData": True})
+    wanted = trial.call("GET", "/v2/payables/due")["data"]
+    found = [row for row in runs.run("due", {}) if row]
+    assert len(found) == len(wanted), (found, wanted)
+    print(f"Invoices that are due: {len(found)}.")
+
+
+@contextmanager
+def started(bench: Bench, packed: Path, folder: Path) -> Iterator[Editor]:
+    """n8n with the package installed as users install it."""
+    nodes = folder / "n8n" / ".n8n" / "nodes"
+    nodes.mkdir(parents=True)
+    (nodes / "package.json").write_text('{"private": true}')
+    bench.run(nodes, "npm", "install", "--offline", "--legacy-peer-deps", "--no-audit", "--no-fund", str(packed))
+    environment = {
+        **bench.environment, "HOME": str(folder / "n8n"), "N8N_USER_FOLDER": str(folder / "n8n"),
+        "N8N_ENCRYPTION_KEY": "for this trial only",
+        "N8N_PORT": str(N8N_PORT), "N8N_LISTEN_ADDRESS": "127.0.0.1", "N8N_RUNNERS_BROKER_PORT": str(BROKER_PORT),
+        "N8N_DIAGNOSTICS_ENABLED": "false", "N8N_VERSION_NOTIFICATIONS_ENABLED": "false", "N8N_TEMPLATES_ENABLED": "false",
+        "N8N_SECURE_COOKIE": "false", "N8N_PERSONALIZATION_ENABLED": "false", "WEBHOOK_URL": f"http://127.0.0.1:{N8N_PORT}/",
+    }  # fmt: skip
+    program = bench.n8n / "node_modules" / ".bin" / "n8n"
+    with running([str(program), "start"], environment, folder / "n8n.log"):
+        ready = f"http://127.0.0.1:{N8N_PORT}/healthz/readiness"
+        wait_until("n8n", lambda: answers(ready))
+        yield Editor()
+
+
+def main() -> int:
+    if shutil.which("npm") is None:
+        raise SystemExit("n8n needs Node.js and npm.")
+    bench = Bench()
+    bench.install()
+    with tempfile.TemporaryDirectory(prefix="kontobahn-n8n-") as name:
+        folder = Path(name)
+        packed = pack(bench, folder)
+        data = folder / "demo"
+        program = str(ROOT / ".venv/bin/kontobahn")
+        own = {
+            **os.environ,
+            "KONTOBAHN_WEBHOOK_ALLOW": f"127.0.0.1:{N8N_PORT}",
+            "KONTOBAHN_LIMIT_API_REQUESTS": "100000",
+        }
+        with running(
+            [program, "serve", "--demo", "--port", str(SERVICE_PORT), "--data", str(data)], own, folder / "service.log"
+        ):
+            wait_until("the service", lambda: answers(f"http://127.0.0.1:{SERVICE_PORT}/healthz"))
+            facts = json.loads((data / "demo.json").read_text("utf-8"))
+            with Inbox(0) as inbox, started(bench, packed, folder) as editor, inbox.answering():
+                trial = Trial(editor, facts, data)
+                runs = Runs(trial)
+                credential_tests(trial)
+                searches(trial)
+                events(trial, inbox)
+                many_rows(runs)
+                payments(runs)
+                due_invoices(trial)
+                read_only(runs, read_only_key(facts, data))
+                transactions(trial, inbox)
+                every_operation(trial)
+    return 0
+
+
+def read_only_key(facts: dict[str, Any], data: Path) -> str:
+    whose = ["--data", str(data), "--organization", facts["organization_id"]]
+    command = [
+        str(ROOT / ".venv/bin/kontobahn"),
+        "keys",
+        "create",
+        *whose,
+        "--name",
+        "n8n",
+        "--scope",
+        "banking:read",
+        "--json",
+    ]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    return str(json.loads(made.stdout)["api_key"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
