@@ -122,7 +122,9 @@ TASKS: dict[str, dict[str, str]] = {
         "Delete": "discard_order_file",
         "Download": "get_order_file_content",
         "Get": "get_order_file",
+        "Get Submission": "get_order_file_submission",
         "Get Many": "list_order_files",
+        "Send to Bank": "submit_order_file",
     },
     "Payment": {
         "Cancel": "cancel_payment",

@@ -37,6 +37,8 @@ LEFT_OUT = {
     "create_order_file": "the demo has no account that is kept by files",
     "get_order_file": "the demo has no account that is kept by files",
     "discard_order_file": "the demo has no account that is kept by files",
+    "submit_order_file": "the demo has no account that is kept by files",
+    "get_order_file_submission": "the demo has no account that is kept by files",
     "list_uebermittlungen": "the demo has no accounting provider that takes its time",
     "get_uebermittlung": "the demo has no accounting provider that takes its time",
     "receive_webhook": "banks make it",

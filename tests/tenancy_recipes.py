@@ -24,6 +24,8 @@ class Recipe(NamedTuple):
     unknown: str = UNKNOWN
     # Whether it can be done once only: then the agency is left out, and the owner does it.
     used_up: bool = False
+    # The refusal that everybody gets who may ask, where nothing that the matrix makes can do it.
+    refused: int = 0
     # Whether an agency may do this for its clients; managing their people is not its business.
     agency_may: bool = True
     # What makes the call possible a second time, where the agency's used it up.

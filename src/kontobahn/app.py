@@ -49,7 +49,7 @@ from kontobahn.banking.connect import routes as connect_routes
 from kontobahn.banking.connections import accounts, flows
 from kontobahn.banking.connections import routes as connection_routes
 from kontobahn.banking.imports import routes as import_routes
-from kontobahn.banking.payments import order_files, releases
+from kontobahn.banking.payments import order_files, releases, submissions
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import Banking, BankProvider
@@ -144,6 +144,7 @@ def all_endpoints() -> list[Endpoint]:
         *(
             payment_routes,
             order_files,
+            submissions,
             releases,
             provider_webhooks,
             webhook_url,

@@ -41,6 +41,13 @@ UNLINKED = {
     "/dashboard/ledger/connections/{id}/transmissions",
     # The demo has no EBICS; see tests/providers/ebics/.
     "/dashboard/payments/order-files/{id}/submit",
+    "/dashboard/payments/order-files/{id}/at-bank",
+    "/dashboard/connections/{id}/line",
+    "/dashboard/connections/{id}/line/orders",
+    "/dashboard/connections/{id}/line/orders/{order_id}/sign",
+    "/dashboard/connections/{id}/line/orders/{order_id}/cancel",
+    "/dashboard/connections/{id}/line/keys",
+    "/dashboard/connections/{id}/line/suspend",
     # Assistants lead there; see tests/browser/test_assistants.py.
     "/dashboard/assistants/authorize",
     # The demo has made no payment run; see tests/dashboard/test_payment_runs.py.

@@ -98,7 +98,10 @@ async def _awaited(service: Service, who: Made, name: str, given: Made, seen: li
 def test_every_call_is_made_by_the_client_and_its_answer_is_whole(service: Service) -> None:
     service.clock.advance(seconds=60 * 86_400)  # the examples are of March
     problems = [
-        problem for number, endpoint in enumerate(OURS) for problem in call(service, endpoint, awaited=bool(number % 2))
+        problem
+        for number, endpoint in enumerate(OURS)
+        if endpoint.name not in recipes.NOT_OURS
+        for problem in call(service, endpoint, awaited=bool(number % 2))
     ]
     assert not problems, "\n".join(problems)
 

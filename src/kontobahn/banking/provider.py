@@ -7,7 +7,7 @@ from polling it, or from a file. A report is a claim about the bank's state, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -295,6 +295,8 @@ class Submission(NamedTuple):
     # The bank's number of the order.
     order_id: str
     said: str = ""
+    # The answer was lost so long ago that a person may say what the bank shows.
+    may_be_decided: bool = False
 
 
 @runtime_checkable
@@ -308,6 +310,12 @@ class OrderLine(Protocol):
 
     async def submission(self, organization_id: str, message_id: str) -> Submission | None:
         """Returns what is known of a file; None if nothing was ever sent."""
+
+    async def decide(self, organization_id: str, message_id: str, note: Callable[[Any], None], *, has_it: bool) -> None:
+        """Takes a person's word for whether the bank has a file whose answer was lost, with a note in the same transaction.
+
+        Raises ProviderRefused if it is known where the file is, or the bank may still tell.
+        """
 
 
 # --- Reports

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from kontobahn.access import keys
 from simulators.ebics_bank import Break
+from tests.harness import ACTOR
 from tests.providers.ebics.office import Office
 from tests.providers.ebics.person import PARTNER, USER
 
@@ -89,6 +91,47 @@ def test_data_that_never_arrived_are_found_missing_by_the_protocol(office: Offic
     assert [order.file.message_id for order in office.at_bank()] == [other["message_id"]]
     office.send(file)
     assert len(office.at_bank()) == 2
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("has_it", [True, False])
+def test_a_person_says_what_the_bank_shows_where_the_protocol_is_silent(office: Office, has_it: bool) -> None:
+    file = office.file()
+    page = f"/dashboard/payments/order-files/{file['id']}"
+    office.bank.breaks.append(Break("lost" if has_it else "unheard", phase="Transfer", order="CTV"))
+    assert "not known yet" in office.send(file)
+    # Not at once: the protocol may still tell.
+    assert "what your bank shows" not in office.page(file)
+    assert "the bank&#39;s protocol may still tell" in office.browser.post(f"{page}/at-bank", {"at_bank": "no"}).text
+    office.service.clock.advance(seconds=16 * 60)
+    assert "what your bank shows" in office.page(file)
+    assert "be paid twice" in office.browser.get(f"{page}/at-bank").text
+    answer = office.browser.post(f"{page}/at-bank", {"at_bank": "perhaps"})
+    assert answer.status_code == 422
+    answer = office.browser.post(f"{page}/at-bank", {"at_bank": "yes" if has_it else "no"})
+    assert answer.status_code == 303, answer.text
+    assert ("The bank has the file" if has_it else "The bank does not have the file") in office.page(file)
+    office.send(file)
+    assert len(office.at_bank()) == 1
+    assert office.bank.faults == []
+
+
+def test_a_call_sends_a_file_by_the_same_rules_as_the_page(office: Office) -> None:
+    file = office.file()
+    path = f"/v2/banking/order-files/{file['id']}/submission"
+    assert office.call("GET", path)["state"] == "not_sent"
+    service, owner = office.service, office.person.owner
+    reading = service.db.write_now(keys.create, service.vault, owner.id, "reads", ACTOR, scopes=("banking:read",))
+    assert service.request("POST", path, reading.secret).status_code == 403
+    sent = office.call("POST", path)
+    [order] = office.at_bank()
+    assert sent == {"order_file_id": file["id"], "state": "waiting", "order_id": order.id, "message": None}
+    assert (order.state, order.signatures) == ("waiting", [])
+    assert office.service.request("POST", path, office.key).status_code == 409
+    office.bank.release(PARTNER, order.id)
+    assert office.person.refresh().status_code == 202
+    assert office.call("GET", path)["state"] == "accepted"
+    assert len(office.at_bank()) == 1
 
 
 @pytest.mark.either_engine

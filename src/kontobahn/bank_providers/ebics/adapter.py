@@ -378,7 +378,10 @@ class EbicsProvider(FilePayments):
 
     async def submission(self, organization_id: str, message_id: str) -> Submission | None:
         row = await self._db.read(store.find_order, organization_id, message_id)
-        return None if row is None else orders.as_submission(row)
+        return None if row is None else orders.as_submission(row, self._clock.now())
+
+    async def decide(self, organization_id: str, message_id: str, note: Callable[[Tx], None], *, has_it: bool) -> None:
+        await self._db.write(orders.decide, organization_id, message_id, note, has_it=has_it)
 
     # --- A person at the line: rights, signatures, keys
 

@@ -6,6 +6,7 @@ the protocol alone decides: nothing is sent a second time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -100,8 +101,22 @@ async def send(db: Database, client: EbicsClient, line: Line, file: OrderFile, w
     return as_submission(await db.write(store.change_order, row, state="waiting"))
 
 
-def as_submission(row: OrderRow) -> Submission:
-    return Submission(row.state, row.order_id, row.said)
+def as_submission(row: OrderRow, now: int | None = None) -> Submission:
+    may_be_decided = now is not None and row.state in ("sending", "unknown") and row.updated_at <= now - SILENCE
+    return Submission(row.state, row.order_id, row.said, may_be_decided)
+
+
+def decide(tx: Tx, organization_id: str, message_id: str, note: Callable[[Tx], None], *, has_it: bool) -> None:
+    """Takes a person's word for an order that the protocol says nothing about."""
+    tx.lock("ebics_order", organization_id, message_id)
+    row = store.find_order(tx, organization_id, message_id)
+    if row is None or not as_submission(row, tx.now).may_be_decided:
+        raise ProviderRefused(
+            "ActionNotSupported", "It is known where this file is, or the bank's protocol may still tell"
+        )
+    state: SubmissionState = "waiting" if has_it else "missing"
+    _settle(tx, row, state, "A person has looked at the bank.")
+    note(tx)
 
 
 async def look_up(db: Database, client: EbicsClient, line: Line, now: int) -> None:

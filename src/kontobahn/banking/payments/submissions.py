@@ -1,10 +1,17 @@
-"""Order files sent to the bank by us, each once. They wait there until people have signed them."""
+"""Order files sent to the bank by us, each once: over HTTP, and from their page. They wait there until people have signed them."""
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
-from kontobahn.api.call import Context
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call, Context
+from kontobahn.api.declare import get, post
+from kontobahn.api.wire import Answer
 from kontobahn.banking.payments import order_files, store
 from kontobahn.banking.payments.order_files import OrderFileRow
 from kontobahn.banking.payments.rules import AWAITING_PAYER
@@ -15,12 +22,66 @@ from kontobahn.banking.provider import (
     OrderLine,
     ProviderRefused,
     Submission,
+    SubmissionState,
     Template,
 )
+from kontobahn.banking.wire import NumericId
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Unavailable
 from kontobahn.sentences import said, without_stop
+
+
+class OrderFileSubmission(Answer):
+    order_file_id: str
+    # `unknown`: the bank's answer was lost. Nothing is sent again until its protocol, or a person, has said where the file is.
+    state: SubmissionState | Literal["not_sent"]
+    order_id: Annotated[str | None, Meta(description="The bank's number of the order.", examples=["N00A"])]
+    message: str | None
+
+
+@post("/v2/banking/order-files/{id}/submission", scope="payments", statuses=(200,), errors=(403, 404, 409))
+async def submit_order_file(call: Call, id: NumericId) -> Data[OrderFileSubmission]:
+    """Send an order file to the bank, where the account's connection can do so (EBICS).
+
+    It goes there once and unsigned, and waits until people have signed it. A file that the bank has, or may have, is refused.
+    """
+    file = await call.read(order_files.find, call.principal, id)
+    return Data(_shown(file, await submit(call.context, file, call.actor)))
+
+
+@get("/v2/banking/order-files/{id}/submission", scope=("banking:read", "payments"), errors=(403, 404))
+async def get_order_file_submission(call: Call, id: NumericId) -> Data[OrderFileSubmission]:
+    """Read what became of an order file that was sent to the bank from here."""
+    file = await call.read(order_files.find, call.principal, id)
+    return Data(_shown(file, await find(call.context, file)))
+
+
+def _shown(file: OrderFileRow, found: Submission | None) -> OrderFileSubmission:
+    if found is None:
+        return OrderFileSubmission(str(file.id), "not_sent", None, None)
+    return OrderFileSubmission(str(file.id), found.state, found.order_id or None, found.said or None)
+
+
+async def find(context: Context, file: OrderFileRow) -> Submission | None:
+    """Returns what became of a file; None if nothing was ever sent."""
+    provider = context.part(Banking).provider(file.provider)
+    return await provider.submission(file.organization_id, file.message_id) if isinstance(provider, OrderLine) else None
+
+
+async def decide(context: Context, file: OrderFileRow, actor: Actor, *, has_it: bool) -> None:
+    """Takes a person's word for a file whose answer was lost. Raises Conflict if it is known, or may soon be, where it is."""
+    provider = context.part(Banking).provider(file.provider)
+    if not isinstance(provider, OrderLine):
+        raise Conflict("Orders from this account are not sent by us: upload the file at the bank.")
+
+    def note(tx: Tx) -> None:
+        audit.record(tx, file.organization_id, actor, "order_file.decide", str(file.id), at_bank=has_it)
+
+    try:
+        await provider.decide(file.organization_id, file.message_id, note, has_it=has_it)
+    except ProviderRefused as error:
+        raise Conflict(said("{reason}.", reason=without_stop(str(error)))) from None
 
 
 async def submit(context: Context, file: OrderFileRow, actor: Actor) -> Submission:

@@ -77,6 +77,7 @@ ACTIONS = {
     "mobility.logo": N_("Logo on invoices changed"),
     "mobility.seller": N_("Seller's data changed"),
     "order_file.create": N_("Order file created"),
+    "order_file.decide": N_("Said whether the bank has an order file"),
     "order_file.submit": N_("Order file sent to the bank"),
     "order_file.discard": N_("Order file discarded"),
     "organization.close": N_("Client closed"),

@@ -18,7 +18,7 @@ from kontobahn.banking.payments import order_files, submissions
 from kontobahn.banking.payments.order_files import NewOrderFile, OrderFileRow, OrderFileStatus
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.wire import OrderWarning
-from kontobahn.banking.provider import Banking, BankProvider, OrderLine, Submission, Template
+from kontobahn.banking.provider import Banking, OrderLine, Template
 from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import bank_words, once
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
@@ -29,7 +29,7 @@ from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict
+from kontobahn.errors import BadRequest, Conflict
 
 PATH = f"{ROOT}/payments/order-files"
 STATES = {
@@ -156,7 +156,7 @@ async def order_file(visit: Visit, id: str) -> Response:
     status = order_files.status_of(content.file, content.payments)
     provider = visit.context.part(Banking).provider(content.file.provider)
     can_send = isinstance(provider, OrderLine)
-    sent = await _sent(provider, content.file)
+    sent = await submissions.find(visit.context, content.file)
     line_of = content.account.connection_id if content.account and isinstance(provider, BankLine) else ""
     return visit.show(
         "order_file.html",
@@ -180,10 +180,6 @@ def _content(tx: Tx, context: Context, principal: Principal, file_id: str) -> Co
     return Content(file, account, rows, order_files.warnings_of(tx, context, file, rows) if is_open else [])
 
 
-async def _sent(provider: BankProvider, file: OrderFileRow) -> Submission | None:
-    return await provider.submission(file.organization_id, file.message_id) if isinstance(provider, OrderLine) else None
-
-
 @page("/payments/order-files/{id}/submit", role="member", help="order-files")
 async def ask_to_submit(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.context, visit.principal, numeric(id))
@@ -205,6 +201,28 @@ async def submit(visit: Visit, id: str) -> Response:
         sent = await submissions.submit(visit.context, file, visit.actor)
         return visit.redirect(f"{PATH}/{file.id}", _(SUBMISSIONS[sent.state][0]))
     response: Response = await ask_to_submit.handler(visit, id)
+    return response
+
+
+@page("/payments/order-files/{id}/at-bank", role="member", help="order-files")
+async def ask_to_decide(visit: Visit, id: str) -> Response:
+    file = await visit.read(order_files.find, visit.principal, numeric(id))
+    sent = await submissions.find(visit.context, file)
+    if sent is None or not (sent.may_be_decided or visit.form.errors):
+        return visit.redirect(f"{PATH}/{file.id}")
+    return visit.show("order_file_at_bank.html", file=file, sent=sent)
+
+
+@action("/payments/order-files/{id}/at-bank", role="member", confirm=True)
+async def decide(visit: Visit, id: str) -> Response:
+    file = await visit.read(order_files.find, visit.principal, numeric(id))
+    word = visit.form.text("at_bank")
+    with visit.form.refusals():
+        if word not in ("yes", "no"):
+            raise BadRequest("The form cannot be read.")
+        await submissions.decide(visit.context, file, visit.actor, has_it=word == "yes")
+        return visit.redirect(f"{PATH}/{file.id}", _("Noted."))
+    response: Response = await ask_to_decide.handler(visit, id)
     return response
 
 

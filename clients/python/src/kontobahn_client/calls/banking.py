@@ -27,6 +27,7 @@ from kontobahn_client.models.banking import (
     NewOrderFile,
     NewPayment,
     NewPaymentLimit,
+    OrderFileSubmission,
     Payment,
     PaymentEvent,
     PaymentLimit,
@@ -247,6 +248,14 @@ class BankingCalls:
     @delete("/v2/banking/order-files/{id}")
     def discard_order_file(self, id: str) -> Data[PaymentOrderFile]:
         """Discard a file that was not uploaded. Its orders are free for another one."""
+
+    @post("/v2/banking/order-files/{id}/submission")
+    def submit_order_file(self, id: str, *, idempotency_key: str | None = None) -> Data[OrderFileSubmission]:
+        """Send an order file to the bank, where the account's connection can do so (EBICS)."""
+
+    @get("/v2/banking/order-files/{id}/submission")
+    def get_order_file_submission(self, id: str) -> Data[OrderFileSubmission]:
+        """Read what became of an order file that was sent to the bank from here."""
 
     @get("/v2/banking/order-files/{id}/file")
     def get_order_file_content(self, id: str) -> File:

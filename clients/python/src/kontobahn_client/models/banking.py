@@ -392,6 +392,13 @@ class PaymentOrderFile(Answer, kw_only=True):
     warnings: list[OrderWarning]
 
 
+class OrderFileSubmission(Answer, kw_only=True):
+    order_file_id: str
+    state: str
+    order_id: str | None = None
+    message: str | None = None
+
+
 class Received(Answer, kw_only=True):
     """A provider's delivery was received."""
 
