@@ -87,6 +87,7 @@ from kontobahn.payables import routes as payable_routes
 from kontobahn.payables import runs as payment_runs
 from kontobahn.payables import wire as payables_wire
 from kontobahn.payables.adviser_documents import documents as payable_documents
+from kontobahn.payables.intake import rules_of
 from kontobahn.payables.mailbox import Mailboxes
 from kontobahn.reconciliation import (
     account_merges,
@@ -181,6 +182,8 @@ def all_endpoints() -> list[Endpoint]:
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """Everything that calls and jobs work with: every area's providers behind their ports."""
+    # Rules that cannot be read are told at the start, and not with the first invoice.
+    rules_of(settings)
     outbound = open_outbound_client(settings)
     parts = (
         SignIns(db, vault),

@@ -245,6 +245,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             " is one organisation only; empty for none"
         ),
     ] = ""
+    invoice_rules_folder: Annotated[
+        str,
+        _about(
+            "directory with newer sets of rules (*.toml) that received invoices are checked by, beside those of this version; read at"
+            " the start; empty for none"
+        ),
+    ] = ""
     mailbox_allow: Annotated[
         str,
         _about(

@@ -193,6 +193,11 @@ def tax_of_key(key: str, era: int, skr: str) -> Tax | None:
     return Tax(art, prozent)
 
 
+def kind_of_key(key: str) -> str:
+    """Returns the kind of tax that a key stands for; empty if none is known."""
+    return _KEYS[key][0] if key in _KEYS else ""
+
+
 def key_for(prozent: int, era: int, *, is_income: bool) -> str | None:
     """Returns the key of domestic tax at this rate: output tax of income, input tax of an expense."""
     art = UMSATZSTEUER if is_income else VORSTEUER

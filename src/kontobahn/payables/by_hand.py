@@ -87,7 +87,9 @@ async def create_payable(call: Call, body: NewPayable) -> Data[Payable]:
     )
     books = await intake.books_for(call.context, call.principal, file.organization_id, None, None)
     findings = msgspec.json.decode(file.refused, type=list[Finding])
-    understood = await intake.recognise(Paper(invoice, BY_HAND, "", findings, ()), books)
+    understood = await intake.recognise(
+        call.context, file.organization_id, Paper(invoice, BY_HAND, "", findings, ()), books
+    )
     return await call.commit(_enter, call, arrival, understood)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import date
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -15,11 +16,13 @@ from kontobahn.access.principal import Principal
 from kontobahn.api.call import Context
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest, KontobahnError, Unreadable
+from kontobahn.errors import BadRequest, KontobahnError, SetupError, Unreadable
 from kontobahn.formats.invoice_files import read
+from kontobahn.formats.invoices import rule_sets
 from kontobahn.formats.invoices.findings import Finding, InvoiceError, Remark, Text
 from kontobahn.formats.invoices.model import CORRECTION, Invoice
 from kontobahn.formats.invoices.proposals import Proposal as Typed
+from kontobahn.formats.invoices.rule_sets import RuleSetError, RuleSets, Used
 from kontobahn.ids import new_id
 from kontobahn.ledger.connections import list_clients, open_books, open_client
 from kontobahn.ledger.errors import ProviderError
@@ -31,6 +34,7 @@ from kontobahn.payables import pdf_reader, rules, store, unread
 from kontobahn.payables.rules import EarlierLeg, Kind, Proposal, Seller
 from kontobahn.payables.store import FileRow, PayableRow
 from kontobahn.payables.wire import SkontoTerm, emit_received, finding_view
+from kontobahn.settings import Settings
 from kontobahn.threads import Pool
 
 # Reading is bounded in time and memory, and done beside the event loop.
@@ -87,6 +91,7 @@ class Paper(NamedTuple):
     profile: str
     findings: Sequence[Finding]
     warnings: Sequence[Remark]
+    rule_sets: Sequence[Used] = ()
 
 
 class Understood(NamedTuple):
@@ -149,19 +154,33 @@ async def take(context: Context, principal: Principal, arrival: Arrival) -> Take
 
 async def understand(context: Context, arrival: Arrival, books: Books | None) -> Understood:
     """Reads the file and looks for its sender in the books. Raises NoInvoice if no invoice is in it that could be paid."""
-    paper = await _READERS.run(_read, arrival, berlin_date(context.clock.now()))
-    return await recognise(paper, books)
+    rules_ = rules_of(context.settings)
+    paper = await _READERS.run(_read, arrival, berlin_date(context.clock.now()), rules_)
+    return await recognise(context, arrival.organization_id, paper, books)
 
 
-async def recognise(paper: Paper, books: Books | None) -> Understood:
+def rules_of(settings: Settings) -> RuleSets:
+    """Returns the sets of rules of this version, and those that the operator has put beside them. Raises SetupError."""
+    folder = settings.invoice_rules_folder
+    try:
+        return rule_sets.load(Path(folder).expanduser() if folder else None)
+    except RuleSetError as error:
+        raise SetupError(f"invoice_rules_folder: {error}") from None
+
+
+async def recognise(context: Context, organization_id: str, paper: Paper, books: Books | None) -> Understood:
     """Looks for the sender of an invoice in the books."""
     if books is None:
         return Understood(paper, None, None, (), None)
     try:
         partners = await books.client.geschaeftspartner()
         seller = seller_of(paper.invoice)
+        if tax_number := paper.invoice.seller.tax_number:
+            place = (organization_id, books.connection_id, books.client.client_id)
+            seller = seller._replace(konto=await context.db.read(store.konto_by_tax_number, place, tax_number))
+        categories = [item.category for item in paper.invoice.vat_breakdown]
         creditor = rules.find_creditor(seller, partners)
-        proposal = None if creditor is None else await _proposal(books.client, creditor.konto)
+        proposal = None if creditor is None else await _proposal(books.client, creditor.konto, categories)
     except ProviderError as error:
         # It is received all the same: a person assigns the creditor.
         log.info("creditor_not_looked_up", connection=books.connection_id, detail=str(error))
@@ -170,9 +189,9 @@ async def recognise(paper: Paper, books: Books | None) -> Understood:
     return Understood(paper, books, creditor, rules.look_alikes(seller, partners), proposal, alike)
 
 
-def _read(arrival: Arrival, today: date) -> Paper:
+def _read(arrival: Arrival, today: date, sets: RuleSets) -> Paper:
     try:
-        found = read(arrival.content, arrival.file_name, on=today, pdf_reader=pdf_reader.read)
+        found = read(arrival.content, arrival.file_name, on=today, rules=sets, pdf_reader=pdf_reader.read)
     except InvoiceError as error:
         raise NoInvoice([error.finding]) from None
     invoice = found.invoice
@@ -181,7 +200,7 @@ def _read(arrival: Arrival, today: date) -> Paper:
         raise NoInvoice(found.findings, found.proposal)
     if invoice.totals.due_minor is None or invoice.totals.gross_minor is None:
         raise NoInvoice(found.findings)
-    return Paper(invoice, found.format or "", found.profile or "", found.findings, found.warnings)
+    return Paper(invoice, found.format or "", found.profile or "", found.findings, found.warnings, found.rule_sets)
 
 
 def seller_of(invoice: Invoice) -> Seller:
@@ -192,13 +211,13 @@ def ibans_of(invoice: Invoice) -> tuple[str, ...]:
     return tuple(rules.bare(transfer.iban) for transfer in invoice.payment.transfers if transfer.iban)
 
 
-async def _proposal(books: ClientBooks, konto: str) -> Proposal | None:
-    """Returns the account and key that the creditor's latest invoices were booked with."""
+async def _proposal(books: ClientBooks, konto: str, categories: Sequence[str | None]) -> Proposal | None:
+    """Returns the account and key that the creditor's latest invoices were booked with, or the key that the invoice asks for."""
     legs: list[EarlierLeg] = []
     for year in sorted(await books.geschaeftsjahre(), reverse=True)[:2]:
         sheet = await books.account_sheet(SheetSelection(year.start, konto, limit=500))
         legs += [EarlierLeg(line.gegenkonto, line.bu_schluessel) for line in sheet.lines if line.haben > 0]
-    return rules.propose(legs)
+    return rules.propose(legs, categories)
 
 
 # --- Entering
@@ -285,7 +304,7 @@ def _row(tx: Tx, arrival: Arrival, understood: Understood, file: FileRow) -> Pay
         invoice=_stored(invoice), terms=_terms(invoice, issued_on),
         findings=_json(paper.findings), warnings=_json(_warnings(understood)), proposal=_proposal_json(understood.proposal),
         file_id=file.id, document_guid=str(uuid.uuid4()),
-        payment_id=None, match_id=None, created_at=tx.now, updated_at=tx.now,
+        payment_id=None, match_id=None, created_at=tx.now, updated_at=tx.now, rule_sets=_json(paper.rule_sets),
     )  # fmt: skip
 
 

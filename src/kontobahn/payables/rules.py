@@ -13,6 +13,7 @@ from kontobahn.formats.invoices.model import CARDS, CASH, DIRECT_DEBITS, Discoun
 from kontobahn.ledger.konto import is_debitor, is_personenkonto
 from kontobahn.ledger.partner_names import NameIndex, normal_name, written_name
 from kontobahn.ledger.personenkonto import Geschaeftspartner
+from kontobahn.ledger.steuer import EU_ERWERB, LEISTUNGSEMPFAENGER, kind_of_key
 
 # Choice 47: the statuses of a payable.
 Status = Literal["new", "to_release", "released", "in_payment", "paid", "rejected", "needs_person"]
@@ -123,6 +124,8 @@ class Seller(NamedTuple):
     name: str
     vat_id: str
     ibans: tuple[str, ...]
+    # The creditor of an earlier invoice with the same tax number, which books do not keep.
+    konto: str = ""
 
 
 class KnownCreditor(NamedTuple):
@@ -135,7 +138,7 @@ class KnownCreditor(NamedTuple):
 
 
 def find_creditor(seller: Seller, partners: Sequence[Geschaeftspartner]) -> Geschaeftspartner | None:
-    """Returns the creditor, if exactly one fits by the first of VAT id, IBAN and name that any fits by.
+    """Returns the creditor, if exactly one fits by the first of VAT id, tax number, IBAN and name that any fits by.
 
     Somebody with another VAT id is somebody else, whatever the name and the account.
     """
@@ -144,6 +147,9 @@ def find_creditor(seller: Seller, partners: Sequence[Geschaeftspartner]) -> Gesc
     if same:
         return _only(same)
     creditors = _possible(seller, partners)
+    by_tax_number = [one for one in creditors if one.konto == seller.konto]
+    if by_tax_number:
+        return _only(by_tax_number)
     ibans = set(seller.ibans)
     by_iban = [one for one in creditors if ibans.intersection(one.ibans)]
     if by_iban:
@@ -197,9 +203,13 @@ def is_changed_iban(ibans: Sequence[str], known: Iterable[str]) -> bool:
 class Proposal(NamedTuple):
     """The account that an invoice may be booked to, its tax key, and why: never booked without a person."""
 
+    # Empty if only the key is proposed.
     konto: str
     steuer: str
+    # The share of the latest invoices that were booked so; empty if there are none.
     reason: str
+    # The VAT category that the key follows from, if it does.
+    category: str = ""
 
 
 class EarlierLeg(NamedTuple):
@@ -213,8 +223,26 @@ class EarlierLeg(NamedTuple):
 _FEWEST, LATEST = 2, 24
 
 
-def propose(legs: Sequence[EarlierLeg]) -> Proposal | None:
-    """Returns the account that most of the creditor's latest invoices were booked to, if most of them agree."""
+# Purchases whose tax the buyer owes, at the full rate: from the Union, and by reverse charge. No invoice says the rate.
+_KEYS_OF_CATEGORIES = {"K": (EU_ERWERB, "19"), "AE": (LEISTUNGSEMPFAENGER, "94")}
+
+
+def propose(legs: Sequence[EarlierLeg], categories: Iterable[str | None] = ()) -> Proposal | None:
+    """Returns the account that most of the creditor's latest invoices were booked to, if most of them agree.
+
+    Where the invoice is of one VAT category whose tax the buyer owes, the key is one of that kind, whatever the habit.
+    """
+    habit, only = _habit(legs), set(categories)
+    (category,) = only if len(only) == 1 else (None,)
+    if category not in _KEYS_OF_CATEGORIES:
+        return habit
+    kind, key = _KEYS_OF_CATEGORIES[category]
+    if habit is not None and kind_of_key(habit.steuer) == kind:
+        return habit
+    return Proposal(habit.konto if habit else "", key, habit.reason if habit else "", category)
+
+
+def _habit(legs: Sequence[EarlierLeg]) -> Proposal | None:
     counted = Counter(legs[-LATEST:])
     if not counted:
         return None

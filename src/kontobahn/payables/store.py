@@ -60,6 +60,7 @@ class PayableRow(NamedTuple):
     match_id: str | None
     created_at: int
     updated_at: int
+    rule_sets: str = "[]"
 
 
 class DueRow(NamedTuple):
@@ -188,6 +189,16 @@ def get(tx: Tx, organization_id: str, payable_id: str) -> PayableRow | None:
 def twins(tx: Tx, organization_id: str, identity: str) -> list[PayableRow]:
     """Returns the invoices of the same seller with the same number and day, whatever their sums."""
     return PAYABLES.all(tx, "organization_id = ? AND identity = ? ORDER BY id", organization_id, identity)
+
+
+def konto_by_tax_number(tx: Tx, books: tuple[str, str, str], tax_number: str) -> str:
+    """Returns the creditor of the latest invoice with this tax number in these books; empty if there is none."""
+    row = tx.one(
+        "SELECT konto FROM payables WHERE organization_id = ? AND creditor_tax_number = ? AND connection_id = ?"
+        " AND client_id = ? AND konto <> '' ORDER BY id DESC LIMIT 1",
+        books[0], tax_number, *books[1:],
+    )  # fmt: skip
+    return row[0] if row else ""
 
 
 def paid_to(tx: Tx, organization_id: str, konto: str) -> list[str]:

@@ -15,6 +15,7 @@ from kontobahn.api.wire import Answer, Timestamp, Uuid
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats.invoices.findings import Class, Finding, Remark, Severity
+from kontobahn.formats.invoices.rule_sets import Used
 from kontobahn.money import from_minor
 from kontobahn.payables.rules import Kind, Status, Stop, Why, is_to_be_paid
 from kontobahn.payables.store import DueRow, PayableRow, StepRow
@@ -46,9 +47,19 @@ class SkontoTerm(Answer):
 
 
 class PayableProposal(Answer):
-    konto: str
+    konto: Annotated[str, Meta(description="Empty if only the tax key is proposed.")]
     steuer: Annotated[str, Meta(description="The tax key; empty for none.")]
     reason: Annotated[str, Meta(description="The share of the creditor's latest invoices.", examples=["5/6"])]
+    category: Annotated[
+        str, Meta(description="The VAT category that the key follows from; empty if it is a habit.")
+    ] = ""
+
+
+class PayableRuleSet(Answer):
+    name: Annotated[str, Meta(examples=["xrechnung"])]
+    version: Annotated[str, Meta(examples=["2.6.0"])]
+    valid_from: date
+    is_outdated: bool
 
 
 class Payable(Answer, kw_only=True):
@@ -67,6 +78,7 @@ class Payable(Answer, kw_only=True):
     format: str
     profile: str
     findings: list[PayableFinding]
+    rule_sets: Annotated[list[PayableRuleSet], Meta(description="What it was checked by when it came.")]
     warnings: list[str]
     proposals: PayableProposal | None
     stops: Annotated[list[Stop], Meta(description="Why a person has to look at it.")]
@@ -120,6 +132,7 @@ class PayablesError(Error, kw_only=True):
 _findings = msgspec.json.Decoder(list[Finding]).decode
 _warnings = msgspec.json.Decoder(list[Remark]).decode
 _terms = msgspec.json.Decoder(list[SkontoTerm]).decode
+_rule_sets = msgspec.json.Decoder(list[Used]).decode
 _proposal = msgspec.json.Decoder(PayableProposal | None).decode
 
 
@@ -146,6 +159,7 @@ def payable_view(row: PayableRow) -> Payable:
         profile=row.profile,
         findings=[finding_view(one) for one in _findings(row.findings)],
         warnings=[one.message("en") for one in _warnings(row.warnings)],
+        rule_sets=[PayableRuleSet(*one) for one in _rule_sets(row.rule_sets)],
         proposals=_proposal(row.proposal),
         stops=row.stops.split(),  # type: ignore[arg-type]
         hold_until=_day(row.hold_until),

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
+import msgspec
 import pytest
 
-from kontobahn.formats.invoices.model import CREDIT_NOTE, DirectDebit, Totals
-from tests.harness import Service
+from kontobahn.access.principal import Principal
+from kontobahn.errors import SetupError
+from kontobahn.formats.invoices import rule_sets
+from kontobahn.formats.invoices.model import CREDIT_NOTE, DirectDebit, Totals, VatBreakdown
+from kontobahn.payables import intake
+from kontobahn.payables.intake import Arrival
+from tests.harness import ACTOR, Service
 from tests.received_invoices import (
     COFFEE,
     OTHER_IBAN,
@@ -169,7 +177,65 @@ def test_account_and_key_are_proposed_from_the_creditors_bookings(service: Servi
     inbox.books.post(
         "2026-01-05 H 70001 3300 50,00 R-1\n2026-02-05 H 70001 3300 60,00 R-2\n2026-02-06 H 70001 4930 7,00 R-3"
     )
-    assert inbox.received()["proposals"] == {"konto": "33000000", "steuer": "", "reason": "2/3"}
+    assert inbox.received()["proposals"] == {"konto": "33000000", "steuer": "", "reason": "2/3", "category": ""}
+
+
+@pytest.mark.either_engine
+def test_where_the_buyer_owes_the_tax_the_key_follows_from_the_category(service: Service) -> None:
+    inbox = Inbox(service)
+    proposed = [
+        inbox.received(_of_category(number, category))["proposals"] for number, category in (("1", "AE"), ("2", "K"))
+    ]
+    only = {"konto": "", "reason": ""}
+    assert proposed == [{**only, "steuer": "94", "category": "AE"}, {**only, "steuer": "19", "category": "K"}]
+    inbox.books.post("2026-01-05 H 70001 3100 50,00 R-1\n2026-02-05 H 70001 3100 60,00 R-2")
+    habit = inbox.received(_of_category("3", "AE"))["proposals"]
+    assert habit == {"konto": "31000000", "steuer": "94", "reason": "2/2", "category": "AE"}
+    assert inbox.received(_of_category("4", "E"))["proposals"] == {**habit, "steuer": "", "category": ""}
+
+
+def _of_category(number: str, category: str) -> bytes:
+    return as_xml(number=number, vat_breakdown=[VatBreakdown(category, Decimal(0), 3302, 0, "by law")])
+
+
+def test_a_creditor_is_found_by_the_tax_number_of_an_earlier_invoice(service: Service) -> None:
+    inbox = Inbox(service)
+    seller = {"name": "Ganz anders KG", "vat_id": None, "tax_number": "12/345/67890"}
+    first = inbox.received(as_xml(from_seller(**seller), number="1", payment=COFFEE.payment._replace(transfers=[])))
+    assert (first["status"], first["creditor"]["konto"]) == ("new", None)
+    assert inbox.decide(first, "creditor", konto="70001").status_code == 200
+    second = inbox.received(as_xml(from_seller(**seller), number="2", payment=paid_to(OTHER_IBAN).payment))
+    assert (second["creditor"]["konto"], second["stops"]) == ("700010000", ["iban_changed"])
+    other = inbox.received(as_xml(from_seller(**{**seller, "tax_number": "99/345/67890"}), number="3"))
+    assert other["creditor"]["konto"] == "700010000", "by its IBAN"
+    stranger = inbox.received(
+        as_xml(from_seller(**{**seller, "tax_number": "98/345/67890"}), number="4", payment=paid_to(OTHER_IBAN).payment)
+    )
+    assert stranger["creditor"]["konto"] is None
+
+
+@pytest.mark.either_engine
+def test_the_report_names_its_rules_and_an_operator_replaces_them(service: Service, tmp_path: Path) -> None:
+    inbox = Inbox(service)
+    named = {one["name"]: one for one in inbox.received()["rule_sets"]}
+    assert (sorted(named), named["en16931"]["is_outdated"]) == (["en16931", "ustg"], False)
+    own = (rule_sets.FOLDER / "en16931.toml").read_text("utf-8")
+    own = re.sub(r'version = "[^"]+"\nvalid_from = \S+', 'version = "9.9"\nvalid_from = 2026-01-01', own)
+    (tmp_path / "en16931.toml").write_text(own.replace("outdated_on = 2027-05-31", "outdated_on = 2026-02-01"), "utf-8")
+    context = service.application.context
+    settings = msgspec.structs.replace(context.settings, invoice_rules_folder=str(tmp_path))
+    arrival = Arrival(inbox.owner.id, "8.xml", "8", as_xml(number="R-8"), ACTOR, "")
+    principal = Principal(inbox.owner.id, "admin", (inbox.owner.id,))
+    service.run(intake.take(context._replace(settings=settings), principal, arrival))
+    [payable] = service.get("/v2/payables", inbox.owner.key, params={"number": "R-8"}).json()["data"]
+    assert {"name": "en16931", "version": "9.9", "valid_from": "2026-01-01", "is_outdated": True} in payable[
+        "rule_sets"
+    ]
+    assert [text for text in payable["warnings"] if "9.9" in text]
+    (tmp_path / "broken.toml").write_text("name = 1", "utf-8")
+    rule_sets.load.cache_clear()
+    with pytest.raises(SetupError, match=r"invoice_rules_folder: broken\.toml"):
+        intake.rules_of(settings)
 
 
 @pytest.mark.either_engine

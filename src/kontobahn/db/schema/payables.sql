@@ -61,6 +61,8 @@ CREATE TABLE payables (
   match_id TEXT,
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
+  -- The sets of rules that an invoice was checked by, with their versions, as JSON.
+  rule_sets TEXT NOT NULL DEFAULT '[]',
   PRIMARY KEY (organization_id, id)
 );
 CREATE UNIQUE INDEX payables_by_identity ON payables (organization_id, identity, total_minor);
@@ -68,6 +70,7 @@ CREATE INDEX payables_by_status ON payables (organization_id, status, id);
 CREATE INDEX payables_by_due_date ON payables (organization_id, due_date, id);
 CREATE INDEX payables_by_number ON payables (organization_id, number, id);
 CREATE INDEX payables_by_konto ON payables (organization_id, konto, id);
+CREATE INDEX payables_by_tax_number ON payables (organization_id, creditor_tax_number, id);
 CREATE UNIQUE INDEX payables_by_document ON payables (organization_id, document_guid);
 
 -- The files that an invoice came in, the first one and its other forms.

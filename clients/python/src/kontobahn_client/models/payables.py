@@ -11,6 +11,13 @@ import msgspec
 from kontobahn_client.models.common import Answer, Body
 
 
+class PayableRuleSet(Answer, kw_only=True):
+    name: str
+    version: str
+    valid_from: date
+    is_outdated: bool
+
+
 class PayableFinding(Answer, kw_only=True):
     finding_class: str = msgspec.field(name="class")
     rule: str
@@ -38,6 +45,7 @@ class PayableProposal(Answer, kw_only=True):
     konto: str
     steuer: str
     reason: str
+    category: str = ""
 
 
 class Payable(Answer, kw_only=True):
@@ -56,6 +64,7 @@ class Payable(Answer, kw_only=True):
     format: str
     profile: str
     findings: list[PayableFinding]
+    rule_sets: list[PayableRuleSet]
     warnings: list[str]
     proposals: PayableProposal | None
     stops: list[str]
