@@ -3,8 +3,8 @@
 PORT ?= 8080
 DATA ?= ./data
 
-# One more than cores: tests wait for processes and disks now and then.
-WORKERS ?= $(shell n=$$(nproc); echo $$((n < 7 ? n + 1 : 8)))
+# Two more than cores: tests wait for processes and disks now and then.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 7 ? n + 2 : 8)))
 
 # Random examples change from day to day; the line that make prints says how to have them again.
 SEED ?= $(shell date +%Y%m%d)

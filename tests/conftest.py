@@ -47,7 +47,11 @@ gc.set_threshold(20_000, 20, 10)
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
 ENGINES = ("sqlite", "postgres")
-LONGEST = ("tests/test_fuzz.py", "tests/browser/", "tests/journeys/test_torture.py")
+# What takes long, the longest first.
+LONGEST = (
+    "tests/test_fuzz.py", "tests/journeys/test_torture.py", "tests/browser/test_every_page.py", "tests/browser/",
+    "tests/providers/banking/test_secrets.py", "tests/dashboard/test_hostile_texts.py", "tests/journeys/",
+)  # fmt: skip
 # How long a caller waits for work that goes on.
 WAITS = (
     (webhooks, "ANSWER_SECONDS"), (refresh, "ANSWER_SECONDS"), (steps, "ANSWER_SECONDS"), (documents, "WAIT_SECONDS"),
@@ -188,7 +192,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     comes first, so that at the end no worker waits for it."""
     if not os.environ.get(FRESH):
         items[:] = [item for item in items if not item.get_closest_marker("either_engine") or _is_on_its_engine(item)]
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    return next((turn for turn, place in enumerate(LONGEST) if item.nodeid.startswith(place)), len(LONGEST))
 
 
 def pytest_collection_finish() -> None:

@@ -175,9 +175,15 @@ class Service:
 def check_error(path: str, answer: httpx.Response) -> None:
     """An error has the fields that the OpenAPI document tells of its area, and no others."""
     declared = OutOfCredits if answer.status_code == 402 else ERRORS.get(area_of(path), Error)
-    told = {field.encode_name for field in msgspec.structs.fields(declared)}
-    assert answer.json().keys() <= told, answer.text
-    msgspec.json.decode(answer.content, type=declared)
+    fields, decoder = _shape(declared)
+    assert answer.json().keys() <= fields, answer.text
+    decoder.decode(answer.content)
+
+
+@cache
+def _shape(declared: type[Error]) -> tuple[frozenset[str], msgspec.json.Decoder[Error]]:
+    names = (field.encode_name for field in msgspec.structs.fields(declared))
+    return frozenset(names), msgspec.json.Decoder(declared)
 
 
 ServiceFactory = Callable[..., Service]

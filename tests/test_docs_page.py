@@ -8,7 +8,6 @@ import subprocess
 import sys
 from functools import cache, cached_property
 from html.parser import HTMLParser
-from typing import Any
 
 import httpx
 import msgspec
@@ -22,7 +21,6 @@ from kontobahn.api.docs import docs_routes
 from kontobahn.api.openapi import build_openapi
 from kontobahn.app import ERRORS, EVENTS
 from kontobahn.guide.library import ROOT as GUIDE
-from kontobahn.settings import Settings
 from tests.openapi_samples import (
     EVERY,
     named,
@@ -30,13 +28,19 @@ from tests.openapi_samples import (
 )
 
 
-def fetch(path: str, headers: dict[str, str] | None = None, **changed: Any) -> httpx.Response:
-    return asyncio.run(_fetch(path, headers or {}, settings(**changed)))
+def fetch(path: str, headers: dict[str, str] | None = None, **changed: str) -> httpx.Response:
+    return asyncio.run(_fetch(path, headers or {}, application(**changed)))
 
 
-async def _fetch(path: str, headers: dict[str, str], chosen: Settings) -> httpx.Response:
-    routes = docs_routes(lambda: build_openapi(EVERY, chosen, EVENTS, ERRORS))
-    transport = httpx.ASGITransport(Starlette(routes=routes))
+@cache
+def application(**changed: str) -> Starlette:
+    """It keeps its pages, which take long to make."""
+    chosen = settings(**changed)
+    return Starlette(routes=docs_routes(lambda: build_openapi(EVERY, chosen, EVENTS, ERRORS)))
+
+
+async def _fetch(path: str, headers: dict[str, str], app: Starlette) -> httpx.Response:
+    transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
         return await client.get(path, headers=headers)
 

@@ -23,8 +23,9 @@ def engine() -> str:
     return "postgres"
 
 
+@pytest.mark.parametrize("phases", ["examples,coverage", "fuzzing,stateful"])
 def test_no_input_breaks_the_contract(
-    start_service: ServiceFactory, tmp_path: Path, request: pytest.FixtureRequest
+    start_service: ServiceFactory, tmp_path: Path, request: pytest.FixtureRequest, phases: str
 ) -> None:
     service = start_service(log_level="error", limit_webhook_requests=1_000_000)
     service.application.watch.close()  # `wait` then waits for nothing, or that alone would take all the time there is
@@ -35,7 +36,7 @@ def test_no_input_breaks_the_contract(
     seed = str(request.config.getoption("--hypothesis-seed") or 1)
     command = [
         str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(CONFIG), "run",
-        f"{service.base_url}/openapi.json",
+        f"{service.base_url}/openapi.json", "--phases", phases,
         "--header", f"x-api-key: {mine.key}", "--checks", "all", "--max-examples", "2", "--seed", seed,
         "--generation-database", "none", "--warnings", "off", "--request-timeout", "180",
     ]  # fmt: skip

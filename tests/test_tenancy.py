@@ -7,6 +7,7 @@ for a real id must be byte-identical to the answer for an id that nobody has.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import httpx
@@ -341,6 +342,7 @@ FOR_PEOPLE = {
 }
 
 
+@cache
 def id_taking_calls() -> list[tuple[str, str]]:
     """Every operation and parameter of the document whose name says that it is an id."""
     document = msgspec.json.decode(build_openapi(all_endpoints(), load({})))

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -88,8 +88,9 @@ class Target:
 
 
 @contextmanager
-def target(**options: Any) -> Iterator[Target]:
+def target(prepare: Callable[[Path], None] = lambda data: None, **options: Any) -> Iterator[Target]:
     with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder))
         running = Target(Path(folder), limit_api_requests=10**9, limit_auth_requests=10**9, **options)
         try:
             yield running

@@ -19,6 +19,8 @@ from tests.waiting import PATIENCE_SECONDS, eventually
 OUTSIDE = ("/dashboard/sign-in", "/dashboard/forgotten-password", "/dashboard/invitation/none", "/dashboard/nowhere")
 # The menu beside or above a page, tables with heads or as cards, charts, a form: what there is only when wide or only when narrow.
 OF_EACH_SHAPE = ("/dashboard", "/dashboard/transactions", "/dashboard/accounts", "/dashboard/payments/new")
+# None of the tests that look closely takes much longer than another.
+PARTS = 4
 # Asked for by a script while somebody types, shown in a frame, where the bank's pages lead back to, a receipt, which no entry of the
 # demo has, or a client, of whom the demo's owner has none: those are looked at in tests/browser/test_first_day.py.
 UNLINKED = {
@@ -83,13 +85,14 @@ def test_every_line_of_the_menu_has_its_own_key() -> None:
     assert len(keys) == len(set(keys))
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 def test_every_page_is_accessible_and_fits(
-    browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str]
+    browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str], part: int
 ) -> None:
     """In German, whose words are the longest."""
     problems = []
     with visiting(browser, demo.facts["base_url"], demo_token, locale="de") as visitor:
-        for address in filter(None, addresses.values()):
+        for address in list(filter(None, addresses.values()))[part::PARTS]:
             visitor.open(address)
             assert visitor.page.get_attribute("html", "lang") == "de"
             problems += visitor.look_closely(EVERY_WAY if address in OF_EACH_SHAPE else TWO_WAYS)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -69,21 +70,32 @@ def db(opened: Opener) -> Database:
     return opened("empty")
 
 
+@cache
+def base_line_template(server: PostgresServer) -> str:
+    """A database that has the last step before the base line; copying it takes a fifth of the time."""
+    url = server.create_database("base_line")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute((BASE_LINES / "postgres.sql").read_bytes())
+    return "base_line"
+
+
 @pytest.fixture
-def earlier(engine: str, url: Callable[[str], str], tmp_path: Path) -> Iterator[Database]:
+def earlier(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database that has the last step before the base line."""
-    text = (BASE_LINES / f"{engine}.sql").read_text("utf-8")
-    settings = load({}, data=str(tmp_path / "earlier"), database_url=url("earlier"))
-    if engine == "postgres":
-        with psycopg.connect(settings.database_url, autocommit=True) as connection:
-            connection.execute(text.encode())
-    else:
-        settings.data_dir.mkdir()
-        with closing(sqlite3.connect(settings.sqlite_path)) as file:
-            file.executescript(text)
-    database = open_database(settings, SystemClock())
-    yield database
-    database.close()
+    settings = load({}, data=str(tmp_path / "earlier"))
+    with ExitStack() as stack:
+        if engine == "postgres":
+            server: PostgresServer = request.getfixturevalue("postgres")
+            url = server.create_database("earlier", template=base_line_template(server))
+            stack.callback(server.drop_database, "earlier")
+            settings = msgspec.structs.replace(settings, database_url=url)
+        else:
+            settings.data_dir.mkdir()
+            with closing(sqlite3.connect(settings.sqlite_path)) as file:
+                file.executescript((BASE_LINES / "sqlite.sql").read_text("utf-8"))
+        database = open_database(settings, SystemClock())
+        stack.callback(database.close)
+        yield database
 
 
 def rows(db: Database, sql: str, *params: Any) -> list[tuple[Any, ...]]:

@@ -6,15 +6,13 @@ Each provider of real banks takes part by its class in `journeys.py`.
 from __future__ import annotations
 
 import base64
-import os
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from tests.journeys.process import kontobahn, place_demo
 from tests.providers.banking.journeys import JOURNEYS, Journey
 from torture.others import Target, target
 
@@ -33,8 +31,7 @@ def spellings(secret: str | bytes) -> set[bytes]:
 def backup(running: Target, folder: Path) -> bytes:
     """All files of a backup, unpacked."""
     file = folder / "backup.tar.gz"
-    command = [sys.executable, "-m", "kontobahn", "backup", str(file), "--data", str(running.data)]
-    subprocess.run(command, check=True, capture_output=True)
+    kontobahn("backup", str(file), data=running.data)
     with tarfile.open(file) as archive:
         contents = [archive.extractfile(member) for member in archive.getmembers()]
         return b"".join(content.read() for content in contents if content is not None)
@@ -48,16 +45,11 @@ def process_list(running: Target) -> bytes:
 
 def commands(running: Target, journey: Journey) -> bytes:
     """What the command line says about an installation, and when a try of its bank is refused with what it was sent."""
-    environment = {
-        **os.environ,
-        **{f"KONTOBAHN_{name.upper()}": str(value) for name, value in journey.settings.items()},
-    }
-    said = b""
+    said = ""
     for arguments in (["banks", "try", *journey.spoil_a_try()], ["doctor"]):
-        command = [sys.executable, "-m", "kontobahn", *arguments, "--data", str(running.data)]
-        done = subprocess.run(command, capture_output=True, env=environment, check=False)
+        done = kontobahn(*arguments, data=running.data, expect=None, **journey.settings)
         said += done.stdout + done.stderr
-    return said
+    return said.encode()
 
 
 @pytest.mark.parametrize("provider", sorted(JOURNEYS))
@@ -66,7 +58,7 @@ def test_no_secret_is_left_in_the_log_the_database_an_answer_a_backup_a_command_
 ) -> None:
     journey = JOURNEYS[provider](tmp_path)
     try:
-        with target(log_level="debug", **journey.settings) as running:
+        with target(place_demo, log_level="debug", **journey.settings) as running:
             journey.go(running)
             files = {path.name: path.read_bytes() for path in running.data.rglob("*") if path.is_file()}
             places = {
