@@ -17,6 +17,7 @@ import httpx
 from kontobahn.banking.hosted.words import WAITING_TITLE
 from simulators.ebics_bank import Break, EbicsBank, Line
 from simulators.ebics_bank.breaks import How
+from simulators.ebics_bank.customers import Order
 from simulators.fints_bank import Account, FakeBank, camt_document
 from torture.others import Target
 
@@ -155,14 +156,17 @@ class EbicsTrial:
 
     name, people = "ebics", 1000
     bank_name = "Fakebank"
-    time_passes: tuple[str, ...] = ("UPDATE ebics_accesses SET until = 0",)
+    time_passes: tuple[str, ...] = (
+        "UPDATE ebics_accesses SET until = 0",
+        "UPDATE banking_order_files SET submitted_at = 0 WHERE submitted_at IS NOT NULL",
+    )
 
     def __init__(self) -> None:
         self.bank = EbicsBank()
         self._line = Line(self.bank)
         self._account = self.bank.add_account(_PARTNER, IBAN)
         for number in range(self.people):
-            self.bank.add_user(_PARTNER, f"TECH{number}", "C53")
+            self.bank.add_user(_PARTNER, f"TECH{number}", "C53", "CTV")
         self.per_page = 25
         self._seen: Seen = Counter()
         self._days = 0
@@ -218,6 +222,10 @@ class EbicsTrial:
 
     def booked(self) -> Seen:
         return Counter(self._seen)
+
+    def orders(self) -> list[Order]:
+        with self.bank.lock:
+            return list(self.bank.partners[_PARTNER].orders)
 
     def secrets(self, person: int) -> list[str]:
         return []

@@ -1,6 +1,6 @@
-"""An EBICS bank is connected and read while the service is killed in every phase of it: before the bank has a message, and after.
+"""An EBICS bank is connected, read and sent orders while the service is killed in every phase: before the bank has a message, and after.
 
-Nothing may be lost, nothing be there twice, no key be useless, and the bank never hear what it should not.
+Nothing may be lost, nothing be there twice, no key be useless, no order reach the bank again, and the bank never hear what it should not.
 
     python -m torture.ebics_kills --kills 50
 """
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from simulators.ebics_bank import Break
 from simulators.ebics_bank.breaks import How
@@ -25,6 +26,9 @@ CONNECTING = (("INI", "", 0), ("HIA", "", 0), ("HPB", "", 0))
 FETCHING = (
     ("HTD", "Initialisation", 0), ("HTD", "Receipt", 0), ("C53", "Initialisation", 0), ("C53", "Transfer", 2), ("C53", "Receipt", 0),
 )  # fmt: skip
+# When an order file is sent.
+SENDING = (("HTD", "Initialisation", 0), ("CTV", "Initialisation", 0), ("CTV", "Transfer", 0))
+PAYEES = (("Papier GmbH", "DE75512108001245126199"), ("Druck AG", "DE02500105170137075030"))
 MOMENTS: tuple[tuple[How, str], ...] = (("late_request", "before"), ("late", "after"))
 
 
@@ -38,7 +42,7 @@ class Kills:
         self.trial.bank.versions = {version: self.trial.bank.versions[version]}
         self.trial.book(60)
         self.service = Killed(data, seed, self.trial.settings, self.trial.time_passes)
-        self._people = 0
+        self._people = self.files = 0
 
     def connect(self, place: Place, how: How, moment: str) -> None:
         """Somebody connects, is interrupted there, and goes on where the page is."""
@@ -66,6 +70,48 @@ class Kills:
         until(lambda: person.transactions(service.running)[1] == trial.booked(), "a booking is missing")
         assert check(person, service, trial)[: len(before)] == before, "what was stored has moved"
 
+    def send(self, person: Person, place: Place, how: How, moment: str) -> None:
+        """Somebody sends an order file, is interrupted there, and sends it again if the bank's protocol does not have it."""
+        service, bank = self.service, self.trial.bank
+        file = self._order_file(person)
+        path = f"/v2/banking/order-files/{file['id']}/submission"
+        service.let_claims_end()
+        self._arm(place, how)
+        service.when_reached(
+            name_of(place, moment), lambda: person.ask(service.running, "POST", path), bank.reached, bank.go_on
+        )
+        until(lambda: self._is_at_bank(person, path), "nobody knows where the file is")
+        found = [order for order in self.trial.orders() if order.file and order.file.message_id == file["message_id"]]
+        assert [(order.state, order.signatures) for order in found] == [("waiting", [])], found
+        self.files += 1
+
+    def _order_file(self, person: Person) -> Any:
+        running = self.service.running
+
+        def call(method: str, path: str, **more: Any) -> Any:
+            answer = person.ask(running, method, path, **more)
+            assert answer.status_code < 300, answer.text
+            return answer.json()["data"]
+
+        [account] = call("GET", "/v2/banking/accounts", params={"connection_id": person.connection(running)["id"]})
+        order = {"account_id": account["id"], "amount": "12.34", "description": "Rechnung"}
+        made = [
+            call("POST", "/v2/banking/payments", json={**order, "creditor_name": name, "creditor_iban": iban})["id"]
+            for name, iban in PAYEES
+        ]
+        return call("POST", "/v2/banking/order-files", json={"payment_ids": made})
+
+    def _is_at_bank(self, person: Person, path: str) -> bool:
+        """Does what a person would: asks the bank, and sends only what it certainly does not have."""
+        running = self.service.running
+        state = person.ask(running, "GET", path).json()["data"]["state"]
+        if state in ("not_sent", "missing"):
+            person.ask(running, "POST", path)
+        elif state != "waiting":
+            self.service.let_claims_end()
+            person.refresh(running)
+        return bool(state == "waiting")
+
     def connected(self) -> Person:
         person = self._next_person()
         person.begin(self.service.running)
@@ -89,6 +135,7 @@ def run(
     version: str = "H005",
     connecting: tuple[Place, ...] = CONNECTING,
     fetching: tuple[Place, ...] = FETCHING,
+    sending: tuple[Place, ...] = SENDING,
 ) -> str:
     made = Kills(data, seed, version)
     try:
@@ -101,6 +148,9 @@ def run(
             for place in fetching:
                 for how, moment in MOMENTS:
                     made.fetch(person, place, how, moment)
+            for place in sending:
+                for how, moment in MOMENTS:
+                    made.send(person, place, how, moment)
             person.remove(made.service.running)
             print(made.service, flush=True)
     finally:
@@ -108,7 +158,8 @@ def run(
         made.trial.close()
     assert made.trial.faults == [], made.trial.faults[:3]
     bookings = made.trial.booked().total()
-    return f"{made.service}; {bookings} bookings: none lost, none twice, no fault at the bank."
+    told = f"{bookings} bookings and {made.files} order files: none lost, none twice, no fault at the bank."
+    return f"{made.service}; {told}"
 
 
 def main() -> int:
