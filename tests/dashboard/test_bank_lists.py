@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from kontobahn.banking.connections import store as connections
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.transactions import search
@@ -131,3 +132,18 @@ def test_deleting_a_connection_says_which_accounts_stay(service: Service) -> Non
     Bank(service).connected(files.owner)
     name = account(service, files.owner)["name"]
     assert f"Not the account {name}: it stays" in browser.get(address).text
+
+
+@pytest.mark.either_engine
+def test_a_connection_says_which_account_was_never_read(service: Service) -> None:
+    owner = service.organization()
+    service.user(owner, EMAIL)
+    connection = Bank(service).connected(owner)
+    refused = "The bank does not let this login read the account."
+    service.db.write_now(connections.tell_not_read, connection, [refused, refused])
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    answer = browser.get(f"/dashboard/connections/{connection.id}")
+    assert ("is not listed here" in answer.text, answer.text.count(refused)) == (True, 1)
+    german = browser.get(f"/dashboard/connections/{connection.id}", **{"accept-language": "de"}).text
+    assert ("ist hier nicht aufgeführt" in german, refused in german) == (True, False)

@@ -11,6 +11,7 @@ from kontobahn.bank_providers.enable_banking import store
 from kontobahn.banking.connections import routes
 from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.clock import DAY, to_datetime
+from kontobahn.db import Tx
 from simulators.enable_banking import EnableBanking
 from simulators.enable_banking_data import Account, transaction
 from simulators.enable_banking_server import How
@@ -291,6 +292,7 @@ def test_an_account_that_cannot_be_read_does_not_hold_up_the_others(
         "The bank does not let this login read the account's transactions.",
     ]
     assert (giro["balance"], "not_read" in savings["extra"]) == (None, False)
+    assert "not_read" not in person.connection(), "its accounts say it"
     # The session does not tell of the account: then nothing is known of it but what was read before.
     service.db.write_now(lambda tx: tx.run("UPDATE enable_banking_sessions SET accounts = '[]'"))
     service.clock.advance(seconds=3700)
@@ -303,6 +305,34 @@ def test_an_account_that_cannot_be_read_does_not_hold_up_the_others(
     assert person.refresh().status_code == 202
     assert [one[2] for one in person.bookings() if one[1] == "Vorgemerkt"] == ["posted"]
     assert "not_read" not in person.accounts()[0]["extra"]
+    assert bank.faults == []
+
+
+@on_one_engine
+def test_an_account_that_was_never_read_is_told_with_its_connection(
+    person: Person, bank: EnableBanking, service: Service
+) -> None:
+    bank.accounts.append(Account("DE75512108001245126199", is_readable=False))
+    person.connect()
+
+    refused = int(person.accounts()[-1]["id"])
+
+    def never_read(tx: Tx) -> None:
+        """The session does not tell of the account, so that there is nothing to call it by."""
+        tx.run("UPDATE enable_banking_sessions SET accounts = '[]'")
+        for table, column in (("banking_account_sources", "account_id"), ("banking_accounts", "id")):
+            tx.run(f"DELETE FROM {table} WHERE {column} = ?", refused)
+
+    service.db.write_now(never_read)
+    service.clock.advance(seconds=3700)
+    assert person.refresh().status_code == 202
+    assert person.connection()["not_read"] == ["The bank does not let this login read the account."]
+    assert len(person.accounts()) == 2
+    bank.accounts[-1].is_readable = True
+    service.clock.advance(seconds=3700)
+    assert person.refresh().status_code == 202
+    assert "not_read" not in person.connection()
+    assert len(person.accounts()) == 3
     assert bank.faults == []
 
 

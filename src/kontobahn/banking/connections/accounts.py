@@ -22,9 +22,8 @@ from kontobahn.clock import to_datetime
 from kontobahn.db import Rounds, Table, Tx, ask_all, run_in, short_read
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
-from kontobahn.json_text import decode_kept, encode_kept
+from kontobahn.json_text import decode_kept
 from kontobahn.money import to_wire
-from kontobahn.sentences import said
 
 # --- Over the wire
 
@@ -245,16 +244,9 @@ def balance_by_day(tx: Tx, account: AccountRow, today: date, days: int) -> list[
     return list(zip(later_first, accumulate(changes, initial=account.balance), strict=True))[::-1]
 
 
-# At most this many sentences about one account are kept: a bank with a habit has it in every row.
-MAX_NOT_READ = 20
-
-
 def tell_not_read(tx: Tx, account: AccountRow, sentences: Sequence[str]) -> AccountRow:
     """Keeps what of an account could not be read at the last fetch."""
-    shown = list(dict.fromkeys(sentences))
-    if len(shown) > MAX_NOT_READ:
-        shown = [*shown[:MAX_NOT_READ], said("And {count} more.", count=len(shown) - MAX_NOT_READ)]
-    kept = encode_kept(shown).decode()
+    kept = connections.kept_sentences(sentences)
     return account if kept == account.not_read else ACCOUNTS.update(tx, account, not_read=kept)
 
 

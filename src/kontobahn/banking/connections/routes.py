@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
 from kontobahn import log
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
@@ -37,6 +41,15 @@ class BankConnection(Answer):
     consent_expires_at: Timestamp | None
     error_class: str | None
     error_message: str | None
+    not_read: (
+        Annotated[
+            list[str],
+            Meta(
+                description="What could not be read at the last fetch of accounts that were never read; left out if nothing was."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Removed(Answer):
@@ -98,6 +111,7 @@ def bank_connection(row: ConnectionRow) -> BankConnection:
         consent_expires_at=None if row.consent_expires_at is None else to_datetime(row.consent_expires_at),
         error_class=row.error_class,
         error_message=row.error_message,
+        not_read=row.sentences_not_read or UNSET,
     )
 
 

@@ -12,6 +12,7 @@ from kontobahn.banking.provider import FILES, Api, BankConnectionFacts, ConnectS
 from kontobahn.banking.wire import EVENTS
 from kontobahn.db import Rounds, Table, Tx, short_read
 from kontobahn.errors import Conflict, NotFound
+from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.sentences import said
 from kontobahn.webhooks.outbox import emit
 
@@ -49,6 +50,12 @@ class ConnectionRow(NamedTuple):
     announced_days: int | None
     created_at: int
     updated_at: int
+    not_read: str = "[]"
+
+    @property
+    def sentences_not_read(self) -> list[str]:
+        """Says what could not be read at the last fetch of accounts that were never read."""
+        return decode_kept(self.not_read, list[str])
 
 
 CONNECTIONS = Table("banking_connections", ConnectionRow)
@@ -213,6 +220,24 @@ def columns_of(facts: BankConnectionFacts) -> dict[str, Any]:
 def change(tx: Tx, row: ConnectionRow, **values: Any) -> ConnectionRow:
     """Writes these columns, and returns the row as it is now."""
     return CONNECTIONS.update(tx, row, **values, updated_at=tx.now)
+
+
+# At most this many sentences are kept about what could not be read: a bank with a habit has it in every row.
+MAX_NOT_READ = 20
+
+
+def kept_sentences(sentences: Iterable[str]) -> str:
+    """The form in which sentences about what could not be read are kept, each once."""
+    shown = list(dict.fromkeys(sentences))
+    if len(shown) > MAX_NOT_READ:
+        shown = [*shown[:MAX_NOT_READ], said("And {count} more.", count=len(shown) - MAX_NOT_READ)]
+    return encode_kept(shown).decode()
+
+
+def tell_not_read(tx: Tx, row: ConnectionRow, sentences: Iterable[str]) -> ConnectionRow:
+    """Keeps what could not be read at the last fetch of accounts that were never read."""
+    kept = kept_sentences(sentences)
+    return row if kept == row.not_read else change(tx, row, not_read=kept)
 
 
 def lock(tx: Tx, organization_id: str, connection_id: str) -> None:

@@ -247,6 +247,7 @@ def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
         counts = ingest.finish()
         added, modified, removed = added + counts.added, modified + counts.modified, removed + counts.removed
     _tell_of_others(tx, row, snapshot)
+    _tell_of_strangers(tx, row, snapshot)
     return Counts(added, modified, removed)
 
 
@@ -258,6 +259,14 @@ def _tell_of_others(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> None:
         account = accounts.look_up(tx, row.organization_id, source.account_id)
         if sentences and source.provider_ref not in reported and account is not None:
             accounts.tell_not_read(tx, account, sentences)
+
+
+def _tell_of_strangers(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> None:
+    """Says with the connection what could not be read of accounts that have never been read, so that there is no page of theirs."""
+    known = {source.provider_ref for source in sources.of_connection(tx, row.organization_id, row.id)}
+    connections.tell_not_read(
+        tx, row, [found.sentence for found in snapshot.not_read if found.account_ref not in known]
+    )
 
 
 def _references(reported: Callable[[], Iterable[Reported]]) -> frozenset[str]:

@@ -16,6 +16,7 @@ from kontobahn.banking.provider import FILES, SANDBOX, Banking
 from kontobahn.banking.reports.refresh import Refresh, refresh_bank_connection
 from kontobahn.dashboard import bank_words, figures
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
@@ -122,6 +123,7 @@ async def bank_connection(visit: Visit, id: str) -> Response:
         bank_words=bank_words,
         files=FILES,
         has_line=line.has_line(visit.context, row),
+        not_read=[refusal(sentence) for sentence in row.sentences_not_read],
         may_refresh=row.status == "active" and row.provider != FILES and row.next_refresh_possible_at <= visit.now,
     )
 

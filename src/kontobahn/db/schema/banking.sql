@@ -49,6 +49,8 @@ CREATE TABLE banking_connections (
   announced_days BIGINT,
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
+  -- Sentences: what could not be read at the last fetch of accounts that were never read.
+  not_read TEXT NOT NULL DEFAULT '[]',
   PRIMARY KEY (organization_id, id)
 );
 CREATE UNIQUE INDEX banking_connections_by_provider ON banking_connections (provider, provider_ref) WHERE provider_ref <> '';

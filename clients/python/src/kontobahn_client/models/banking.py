@@ -107,6 +107,7 @@ class BankConnection(Answer, kw_only=True):
     consent_expires_at: datetime | None = None
     error_class: str | None = None
     error_message: str | None = None
+    not_read: list[str] | None = None
 
 
 class MergeCounts(Answer, kw_only=True):
