@@ -12,6 +12,7 @@ from simulators.ebics_bank import Break
 from simulators.ebics_bank.books import camt
 from simulators.ebics_bank.payments import Transfer, TransferFile, status_report
 from tests.providers.ebics.person import GIRO, PARTNER, USER, Person
+from tests.statement_builder import Booking, Sheet, mt940
 
 FIRST, SECOND = (-12.34, "Strom", "posted"), (119.0, "Rechnung 1", "posted")
 
@@ -91,6 +92,26 @@ def test_reports_of_the_day_give_way_to_the_statement(person: Person) -> None:
     person.bank.deliver(PARTNER, "C53", account.statement(date(2026, 3, 2)))
     assert person.refresh().status_code == 202
     assert person.bookings() == [(5.0, "Eins", "posted")] * 2
+
+
+@pytest.mark.either_engine
+def test_mt940_and_notifications_are_read_where_there_is_nothing_better(person: Person) -> None:
+    user = person.bank.partners[PARTNER].users[USER]
+    user.rights = {"STA"}
+    person.connect()
+    day = date(2026, 3, 2)
+    sheet = Sheet([Booking(11900, "Rechnung 1", booked=day, valued=day)], day=day, iban=GIRO)
+    person.bank.deliver(PARTNER, "STA", mt940(sheet))
+    assert person.refresh().status_code == 202
+    assert person.bookings() == [SECOND]
+    # Another bank gives notifications of single credits, and nothing else.
+    user.rights = {"C54"}
+    person.bank.partners[PARTNER].accounts[0].book(date(2026, 3, 3), "5.00", "Einzeln")
+    person.bank.close_day(PARTNER)
+    assert person.refresh().status_code == 202
+    assert person.refresh().status_code == 202
+    assert person.bookings() == [(5.0, "Einzeln", "posted"), SECOND]
+    assert person.bank.faults == []
 
 
 def test_no_receipt_before_everything_is_stored(person: Person) -> None:

@@ -15,6 +15,7 @@ from tests.dashboard.test_second_factor import STEP
 from tests.dashboard.test_second_factor import Person as Signer
 from tests.providers.ebics.office import Office
 from tests.providers.ebics.person import PARTNER, USER
+from tests.providers.ebics.person import Person as Customer
 
 SIGNER = "chef@muster.example"
 
@@ -215,6 +216,31 @@ def test_a_person_locks_the_access_for_good(desk: Desk) -> None:
     person.refresh()
     desk.look("/orders")
     assert len(bank.heard) == heard
+
+
+@pytest.mark.either_engine
+def test_version_two_sends_signs_and_changes_keys_alike(person: Customer) -> None:
+    bank = person.bank
+    bank.versions = {"H004": "02.50"}
+    user = bank.partners[PARTNER].users[USER]
+    user.level = "E"
+    user.rights |= {"HVE", "HVS"}
+    person.begin()
+    person.send_sheet()
+    bank.activate(PARTNER, USER)
+    person.send()
+    told = bank.letter("H004")
+    assert "Das Konto ist verbunden" in person.compare(x002=told["Authentication"], e002=told["Encryption"])
+    desk = Desk(Office(person))
+    desk.post("/signing", {"allowed": "1"})
+    desk.office.send(desk.office.file())
+    order = order_at_bank(desk.office)
+    assert (order.kind, order.state, order.signatures) == ("CTV", "waiting", [])
+    assert "€24.68" in desk.look("/orders")
+    assert "The bank has the new keys" in desk.post("/keys")
+    assert "The bank has your signature" in desk.post(f"/orders/{order.id}/sign", desk.digest(order.id))
+    assert (order.state, order.signatures) == ("executed", [(USER, "E")])
+    assert bank.faults == []
 
 
 @pytest.mark.either_engine
