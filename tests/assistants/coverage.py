@@ -32,6 +32,7 @@ AREAS: dict[str, str] = {
     "/v2/auth/": "people, passwords and sessions are not for assistants",
     "/v2/mobility/": "not asked about so far: invoices that are written here are in the open items",
     "/v2/banking/webhook": "where events go, and their secrets, are set up by whoever programs the receiver",
+    "/v2/payables/mailbox": "a mailbox and its password are set up by a person",
     "/v2/banking/events": "for programs that follow changes; a person asks what needs attention",
 }
 
@@ -61,11 +62,12 @@ WITHOUT_TOOL: dict[str, tuple[str, ...]] = {
         "POST /v2/reconciliation/matches/{id}/undo", "PUT /v2/reconciliation/transactions/{id}",
         "PUT /v2/reconciliation/accounts/{account_id}", "DELETE /v2/reconciliation/knowledge/{id}",
         "POST /v2/payables", "POST /v2/payables/{id}/reject", "POST /v2/payables/{id}/hold",
-        "POST /v2/payables/{id}/creditor", "PUT /v2/payables/{id}/booking",
+        "POST /v2/payables/{id}/creditor", "PUT /v2/payables/{id}/booking", "POST /v2/payables/handovers",
     ),
     "it takes or gives a file": (
         "POST /v2/ledger-rewe/imports", "GET /v2/ledger-rewe/exports", "POST /v2/banking/statements",
         "POST /v2/payables/files", "GET /v2/payables/files/{id}", "GET /v2/payables/{id}/file",
+        "GET /v2/payables/handovers/{id}/file",
         "GET /v2/payables/{id}/document", "GET /v2/ledger-duo/belegbilder/{id}", "GET /v2/reconciliation/batches/{id}/extf",
     ),
     "a list or a single row of what a tool tells by task": (
@@ -78,6 +80,7 @@ WITHOUT_TOOL: dict[str, tuple[str, ...]] = {
         "GET /v2/banking/transactions/{id}", "GET /v2/banking/transactions/changes", "GET /v2/banking/imports",
         "GET /v2/banking/imports/{id}", "GET /v2/banking/order-files", "GET /v2/banking/order-files/{id}",
         "GET /v2/payables/{id}", "GET /v2/payables/{id}/history", "GET /v2/payables/{id}/booking", "GET /v2/payables/due",
+        "GET /v2/payables/handovers",
         "GET /v2/payables/payment-runs", "GET /v2/payables/payment-runs/{id}", "GET /v2/reconciliation/accounts",
         "GET /v2/reconciliation/transactions/{id}", "GET /v2/reconciliation/matches", "GET /v2/reconciliation/matches/{id}",
         "GET /v2/reconciliation/knowledge", "GET /v2/reconciliation/report", "GET /v2/reconciliation/batches",

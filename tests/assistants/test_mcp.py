@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,14 +17,16 @@ from mcp.client.streamable_http import streamable_http_client
 
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.request_log import LoggedRequest, Wanted, logged
-from kontobahn.app import all_endpoints
+from kontobahn.app import MCP_PATHS, all_endpoints
 from kontobahn.mcp.answers import MAX_CHARACTERS, Listing, amount, foreign, render, total
+from kontobahn.mcp.server import LIST_MILLISECONDS
 from kontobahn.mcp.tools import TOOLS
 from kontobahn.outbound import Rule
 from kontobahn.settings import load
-from tests.assistants.assistant import EARLIER, NEWEST, Assistant
+from tests.assistants.assistant import EARLIER, NEWEST, Assistant, let_in
 from tests.assistants.coverage import BY_TOOL, WITHOUT_TOOL, area_of
 from tests.bank_builder import order
+from tests.dashboard.browsing import Browser
 from tests.harness import Organization, Service, ServiceFactory
 from tests.received_invoices import Inbox, as_xml
 from tests.receiver import Answer, receiving
@@ -122,6 +125,7 @@ def test_every_tool_answers_from_the_real_service_by_the_calls_it_is_said_to_mak
     assert assistant.calls == {tool: set(calls) for tool, calls in BY_TOOL.items()}
     assert "not public" in assistant.refusal("add_receipt", address="https://127.0.0.1/rechnung.xml")
     assert "no payment" in assistant.refusal("payment_status", payment_id=str(int(payment_id) - 1))
+    assert sum(row.credits for row in assistant.rows()) == 1 + 5 + 2 + 1, "what is refused costs nothing"
 
 
 def test_every_call_of_the_api_has_a_tool_or_a_reason_for_having_none() -> None:
@@ -143,11 +147,15 @@ def test_both_revisions_of_the_protocol_see_and_call_the_same_tools(service: Ser
     url = f"{service.base_url}/mcp"
 
     async def seen(mode: Any) -> tuple[str, list[str], str]:
+        """Returns the revision, the names of the tools, and the answer of one."""
         async with (
             httpx2.AsyncClient(headers={"authorization": f"Bearer {assistant.key}"}) as http,
             Client(streamable_http_client(url, http_client=http), mode=mode) as client,
         ):
-            tools = [tool.name for tool in (await client.list_tools()).tools]
+            listed = await client.list_tools()
+            if client.protocol_version == NEWEST:
+                assert (listed.ttl_ms, listed.cache_scope) == (LIST_MILLISECONDS, "private")
+            tools = [tool.name for tool in listed.tools]
             answer = await client.call_tool("balances", {})
             return client.protocol_version, tools, answer.content[0].text  # type: ignore[union-attr]
 
@@ -175,14 +183,21 @@ def test_a_command_answers_an_assistant_on_the_same_machine(service: Service) ->
 
     tools, text = asyncio.run(seen())
     assert tools == [tool.name for tool in TOOLS if tool.only_reads]
-    assert "Organisation: Muster GmbH" in text
+    assert "Organisation: «Muster GmbH»" in text
 
 
 @pytest.mark.either_engine
 def test_the_list_of_tools_is_short_the_same_every_time_and_says_what_a_tool_does(service: Service) -> None:
     assistant = Assistant(service, service.organization())
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-    answers = {assistant.post(message).content for _ in range(5)}
+    answers = {assistant.post(message).content for _ in range(50)}
+    # As another worker would answer.
+    application = service.application
+    first, second = application._assistants, application._make_assistants()
+    service.run(second.start())
+    application._assistants = second
+    answers |= {assistant.post(message).content for _ in range(50)}
+    service.run(first.stop())
     assert len(answers) == 1
     assert len(answers.pop()) <= 16_000
     for tool in assistant.tools():
@@ -282,13 +297,44 @@ def test_limits_hold_for_calls_of_both_kinds_together(start_service: ServiceFact
     assert assistant.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).status_code == 429
 
 
-def test_a_service_that_answers_no_assistants_does_not_load_the_library() -> None:
-    program = "import sys, kontobahn.app, kontobahn.cli.entry; print('mcp' in sys.modules, 'pydantic' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+def test_a_service_that_answers_no_assistants_needs_no_library_for_them(tmp_path: Path) -> None:
+    program = """
+import asyncio, sys
+sys.modules.update(dict.fromkeys(("mcp", "mcp_types", "pydantic")))
+import kontobahn.cli.entry
+from kontobahn.app import Application
+from kontobahn.errors import SetupError
+from kontobahn.settings import load
+async def main():
+    application = Application(load({}, data=sys.argv[1]))
+    await application.startup()
+    await application.shutdown()
+asyncio.run(main())
+print([name for name in sys.modules if name.startswith("kontobahn.mcp")])
+try:
+    Application(load({}, data=sys.argv[1], mcp=True))
+except SetupError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True, env={}
+    )
+    first, *_others, last = done.stdout.splitlines()
+    assert first == "[]"
+    assert "kontobahn[mcp]" in last
+    assert "mcp" not in done.stderr
 
 
 @pytest.mark.either_engine
-def test_without_the_setting_there_is_no_such_address(start_service: ServiceFactory) -> None:
+def test_without_the_setting_there_is_no_such_address_and_no_word_of_it(start_service: ServiceFactory) -> None:
     service = start_service()
-    assert service.http.post("/mcp", json={}).status_code == 404
+    for path in MCP_PATHS:
+        assert service.http.post(path, json={}).status_code in (404, 405)
+        assert service.http.get(path).status_code == 404
+    owner = service.organization()
+    service.user(owner, "erika@muster.example")
+    browser = Browser(service)
+    browser.sign_in("erika@muster.example")
+    let_in(service, owner)
+    assert "/mcp" not in browser.get("/dashboard/assistants").text
+    assert browser.get("/dashboard/assistants/authorize").status_code == 404

@@ -211,7 +211,7 @@ def test_a_refused_call_says_why_and_never_what_was_sent(
     assert private not in str(rows)
     listed = browser.get("/dashboard/requests").text
     assert "<code>creditor_iban</code>" in listed
-    assert re.search(r"02/03/2026, 10:00:\d\d|2 Mar 2026, 10:00:\d\d", listed)
+    assert re.search(r"02/03/2026, 10:00:\d\d|2\sMar\s2026, 10:00:\d\d", listed)
     one = browser.get("/dashboard/requests/1").text
     assert "creditor_iban" in one
     assert "IBAN" in html.unescape(one)

@@ -17,7 +17,11 @@ from tests.harness import Organization, Service
 
 UNKNOWN = "0193b2a0-0000-7000-8000-00000000abcd"
 # What everybody does for themselves.
-FOR_ONESELF = ("/dashboard/profile", "/dashboard/sign-out", "/dashboard/invitation/")
+FOR_ONESELF = (
+    *("/dashboard/profile", "/dashboard/sign-out", "/dashboard/invitation/"),
+    # An assistant may do no more than the person who connects it.
+    *("/dashboard/assistants/authorize", "/dashboard/assistants/grants/"),
+)
 
 
 def signed_in(service: Service, owner: Organization, role: Role) -> Browser:

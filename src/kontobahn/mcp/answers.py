@@ -32,13 +32,22 @@ class Listing(NamedTuple):
 
 def foreign(text: str | None) -> Foreign:
     """Returns the words without characters that steer a screen, on one line, and not too long."""
+    words = _on_one_line(text or "")
+    return Foreign(words if len(words) <= MAX_FOREIGN else words[: MAX_FOREIGN - 1] + "…")
+
+
+def _on_one_line(text: str) -> str:
     kept = "".join(
         " " if unicodedata.category(one) in ("Cc", "Zl", "Zp") else one
-        for one in unicodedata.normalize("NFC", text or "")
+        for one in unicodedata.normalize("NFC", text)
         if unicodedata.category(one) not in ("Cf", "Co", "Cs", "Cn")
     )
-    words = " ".join(kept.split())
-    return Foreign(words if len(words) <= MAX_FOREIGN else words[: MAX_FOREIGN - 1] + "…")
+    return " ".join(kept.split())
+
+
+def quoted(text: str | None) -> str:
+    """Returns words of others for the middle of a sentence of ours: marked, and without marks of their own."""
+    return "«" + foreign(text).text.replace("«", "").replace("»", "") + "»"
 
 
 def amount(value: Any) -> str:
@@ -82,8 +91,9 @@ def _as_line(row: Sequence[Any]) -> str:
 
 def _cell(value: Any) -> str:
     if isinstance(value, Foreign):
-        return "«" + value.text.replace("«", "").replace("»", "").replace("|", "/") + "»"
-    return _text_of(value).replace("|", "/")
+        return quoted(value.text).replace("|", "/")
+    # A number or a name of ours; but a document's number, too, was once typed by somebody.
+    return _on_one_line(_text_of(value)).replace("«", "").replace("»", "").replace("|", "/")
 
 
 def _as_json(columns: Sequence[str], row: Sequence[Any]) -> str:

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from kontobahn.access.principal import Role, Scope
 from kontobahn.assistants.presets import Preset
-from kontobahn.mcp.answers import Format, Listing, amount, foreign, render, total
+from kontobahn.mcp.answers import Format, Listing, amount, foreign, quoted, render, total
 from kontobahn.mcp.channel import Caller
 
 # Payments that a search looks through, the latest first.
@@ -114,14 +114,14 @@ async def access(caller: Caller, args: AccessArgs) -> str:
     """Tells whose key this is, what it may do, credits left, and the clients whose books can be asked about. Free."""
     found = (await caller.get("/v2/assistants/access"))["data"]
     lines = [
-        f"Organisation: {found['organization']}",
+        f"Organisation: {quoted(found['organization'])}",
         f"Role: {found['role']}; scopes: {', '.join(found['scopes']) if found['scopes'] else 'all of the role'}",
         f"Credits left: {found['credits']}",
     ]
     books = await caller.find("/v2/assistants/books")
     for client in books["data"] if books else []:
         years = f"; fiscal years begin {', '.join(client['fiscal_years'])}" if client["fiscal_years"] else ""
-        lines.append(f"Client {client['client_id']} ({foreign(client['name']).text}){years}")
+        lines.append(f"Client {client['client_id']} {quoted(client['name'])}{years}")
     return "\n".join(lines)
 
 
@@ -137,7 +137,7 @@ async def needs_attention(caller: Caller, args: AttentionArgs) -> str:
     connections = await caller.find("/v2/banking/connections")
     for one in connections["data"] if connections else []:
         if one["status"] != "active":
-            lines.append(f"Bank connection {foreign(one['provider_name']).text}: {one['status']}; sign in again.")
+            lines.append(f"Bank connection {quoted(one['provider_name'])}: {one['status']}; sign in again.")
     payments = await caller.find("/v2/banking/payments", limit=SEARCHED)
     for one in payments["data"] if payments else []:
         release = one.get("release")
@@ -272,8 +272,8 @@ async def payment_status(caller: Caller, args: PaymentStatusArgs) -> str:
 
 
 def _payment_line(one: dict[str, Any]) -> str:
-    name = foreign(one["creditor_name"]).text
-    return f"Payment {one['id']}: {one['status']}, {amount(one['amount'])} {one['currency_code']} to «{name}» {one['creditor_iban']}"
+    payee = f"{quoted(one['creditor_name'])} {one['creditor_iban']}"
+    return f"Payment {one['id']}: {one['status']}, {amount(one['amount'])} {one['currency_code']} to {payee}"
 
 
 # --- The books
@@ -286,7 +286,7 @@ async def _books(caller: Caller, client_id: str) -> dict[str, Any]:
         return dict(found[0])
     if not found:
         raise BadArgument("There are no books. They are made or connected in the dashboard, under Books.")
-    names = "; ".join(f"{one['client_id']} ({foreign(one['name']).text})" for one in found[:20])
+    names = "; ".join(f"{one['client_id']} {quoted(one['name'])}" for one in found[:20])
     raise BadArgument(f"There are several clients. Send client_id: {names}.")
 
 
@@ -510,7 +510,7 @@ async def received_invoices(caller: Caller, args: ReceivedInvoicesArgs) -> str:
     ]
     rows = [
         (
-            one["id"], one["status"], one["number"], one["issue_date"], one["due_date"] or "",
+            one["id"], one["status"], foreign(one["number"]), one["issue_date"], one["due_date"] or "",
             amount(one["payable_amount"]), one["currency_code"], foreign(one["creditor"]["name"]),
             "; ".join(f"{term['percent']} % until {term['until']}" for term in one["terms"]), ", ".join(one["stops"]),
         )
@@ -533,8 +533,8 @@ class AddReceiptArgs(Arguments):
 async def add_receipt(caller: Caller, args: AddReceiptArgs) -> str:
     """Takes in a supplier's invoice that lies at a public address. It waits for release like any other. Free."""
     one = (await caller.post("/v2/payables/files/by-address", {"address": args.address}))["data"]
-    name = foreign(one["creditor"]["name"]).text
-    return f"Invoice {one['number']} of «{name}» over {amount(one['payable_amount'])} is kept as {one['id']}: {one['status']}."
+    which = f"{quoted(one['number'])} of {quoted(one['creditor']['name'])}"
+    return f"Invoice {which} over {amount(one['payable_amount'])} is kept as {one['id']}: {one['status']}."
 
 
 # --- Prepared for a person

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 
 from kontobahn import limits
-from kontobahn.api.call import Context
 from kontobahn.assistants import access, authorization, grants, presets
 from kontobahn.assistants.authorization import FIELDS, Received
 from kontobahn.assistants.client_documents import ClientDocuments, is_loopback
@@ -18,7 +17,7 @@ from kontobahn.dashboard import refusals
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
-from kontobahn.errors import BadRequest
+from kontobahn.errors import BadRequest, NotFound
 from kontobahn.ledger.connections import list_clients
 
 PATH = f"{ROOT}/assistants"
@@ -38,18 +37,16 @@ class Choice(NamedTuple):
     scopes: str
 
 
-def _is_offered(context: Context) -> bool:
-    return context.settings.mcp
-
-
-@page("/assistants/authorize", own=True, help="assistants", offered=_is_offered)
+@page("/assistants/authorize", own=True, help="assistants")
 async def authorize(visit: Visit) -> Response:
     return await _ask(visit, await _received(visit, visit.query))
 
 
 async def _received(visit: Visit, given: dict[str, list[str]]) -> Received:
-    base_url = visit.context.settings.base_url
-    return await authorization.receive(visit.context.part(ClientDocuments), base_url, given)
+    settings = visit.context.settings
+    if not settings.mcp:
+        raise NotFound("There is no such page.")
+    return await authorization.receive(visit.context.part(ClientDocuments), settings.base_url, given)
 
 
 async def _ask(visit: Visit, received: Received) -> Response:
@@ -89,7 +86,7 @@ def _widest(visit: Visit, asked: Preset) -> Preset:
     return presets.narrower(asked, authorization.offered(visit.principal)[-1])
 
 
-@action("/assistants/authorize", own=True, role="read_only", confirm=True, offered=_is_offered)
+@action("/assistants/authorize", own=True, role="read_only", confirm=True)
 async def decide(visit: Visit) -> Response:
     """Lets the assistant in, or sends it away; in both cases back to its address, with a code or a refusal."""
     received = await _received(visit, visit.form.values)
