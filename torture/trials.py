@@ -64,6 +64,11 @@ TRIALS = (
         "Each entry is in the cash book once, none is lost, and each was charged once.",
     ),
     Trial(
+        "The sign-in at DATEV", "datev_sign_in_kills", "--kills 50", "--kills 1",
+        "The sign-in at a simulated DATEV is renewed while the service is killed: before the token is redeemed, before the new one is stored.",
+        "The sign-in lives on, or has ended and the call says where to sign in again; at most two requests for it, never a loop.",
+    ),
+    Trial(
         "EBICS at any moment", "banks", "--provider ebics --kills 50", "--provider ebics --kills 2",
         "A bank is connected and read by EBICS while the service is killed.",
         "A fetch is stored as a whole or not at all; nothing lost, nothing twice, ids as they were.",

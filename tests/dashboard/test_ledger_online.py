@@ -157,3 +157,33 @@ def test_every_page_works_with_books_at_datev_or_says_what_it_cannot(admin: Admi
         chart == 3
     )
     assert [path for path in works if found[f"/dashboard/{path}"] != 200] == []
+
+
+# What a page shows of the one invoice, or says that it cannot; and whether it tells as of when the postings are.
+SHOWN = [
+    ("open-items", "Firma Eins", True),
+    ("open-items/due", "119", True),
+    ("open-items/100100000", "RE-1", True),
+    ("open-items/100100000/document?beleg=RE-1", "Rechnung K\u00e4se", True),
+    ("trial-balance", "8400", False),
+    ("trial-balance/100100000", "RE-1", True),
+    ("trial-balance/84000000", "does not offer this", False),
+    ("reports/journal", "Rechnung K\u00e4se", True),
+    ("reports/profit-and-loss", "100.00", False),
+    ("reports/vat", "does not offer this", False),
+    ("partners", "Firma Eins", False),
+    ("partners/100100000", "Firma Eins", False),
+    ("partners/terms", "", False),
+    ("search?q=RE-1", "RE-1", False),
+]
+
+
+def test_pages_show_what_is_at_datev_and_as_of_when(admin: Admin) -> None:
+    datev_of(admin).companies[CLIENT].ledger.captions["100100000"] = "Firma Eins"
+    admin.connect()
+    for place, text, is_dated in SHOWN:
+        answer = admin.get(f"/dashboard/{place}")
+        page = html.unescape(answer.text)
+        assert answer.status_code < 500, place
+        assert text in page, f"{place} {answer.status_code}"
+        assert ("As of 2 Mar 2026, 10:00" in page) == is_dated, place

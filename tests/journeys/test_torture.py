@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torture import banks, datev_kills, ebics_kills, page
+from torture import banks, datev_kills, datev_sign_in_kills, ebics_kills, page
 from torture.kills import load
 from torture.kills.run import run as run_kills
 from torture.payments import run
@@ -30,6 +30,11 @@ def test_a_kill_around_a_receipt_or_an_order_of_ebics_loses_and_doubles_nothing(
 def test_a_kill_around_the_release_of_a_cash_entry_at_datev_books_it_once(tmp_path: Path) -> None:
     told = datev_kills.run(tmp_path, kills=1, seed=3, steps=("release",))
     assert told.endswith("2 entries: none lost, none twice, each charged once.")
+
+
+def test_a_kill_before_new_tokens_are_stored_ends_a_sign_in_once_and_in_no_loop(tmp_path: Path) -> None:
+    told = datev_sign_in_kills.run(tmp_path, kills=1, seed=3, moments=datev_kills.MOMENTS[1:])
+    assert told.endswith("0 sign-ins lived on, 1 had to be renewed by a person; none was asked for again.")
 
 
 def test_nothing_is_lost_or_doubled_by_kills_under_mixed_load(tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ class ScriptedBooks:
     def __init__(self, script: Script) -> None:
         self._script = script
         self.client_id = CLIENT_ID
+        self.as_of: int | None = None
 
     async def _of_year(self, name: str, jahr: date) -> None:
         await self._script.call(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
@@ -20,10 +21,10 @@ from kontobahn.access.sessions import CONFIRMED
 from kontobahn.access.users import UserRemoval
 from kontobahn.api import idempotency
 from kontobahn.api.answers import Platform
-from kontobahn.api.declare import Endpoint
+from kontobahn.api.declare import AS_OF, Endpoint
 from kontobahn.api.idempotency import Claim, StoredAnswer
 from kontobahn.api.wire import Query
-from kontobahn.clock import Clock
+from kontobahn.clock import Clock, to_datetime
 from kontobahn.credits import Cause
 from kontobahn.db import Database, ShortRead, Tx
 from kontobahn.errors import Forbidden, KontobahnError, Unavailable
@@ -356,6 +357,17 @@ def page(call: Call, rows: list[Row], limit: int | None, position: Callable[[Row
     shown = rows[:limit]
     call.continues_after = str(position(shown[-1]))
     return shown
+
+
+def tell_age(call: Call, as_of: int | None) -> None:
+    """Says in a header as of when the figures are, in microseconds; nothing if they are of now."""
+    if as_of is not None:
+        call.headers[AS_OF.lower().encode()] = f"{to_datetime(as_of):%Y-%m-%dT%H:%M:%SZ}".encode()
+
+
+def age_told(call: Call) -> datetime | None:
+    told = call.headers.get(AS_OF.lower().encode())
+    return None if told is None else datetime.fromisoformat(told.decode())
 
 
 def warning(endpoint: Endpoint, query: Query) -> dict[bytes, bytes]:

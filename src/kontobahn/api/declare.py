@@ -22,6 +22,8 @@ Caller = Literal["key", "key or session", "anybody"]
 _PARAMETER = re.compile(r"\{(\w+)\}")
 # Choice 37: how large a body may be. Unless it says otherwise, a call below /v2/auth/ takes SMALL_BODY and any other JSON_BODY; an
 # upload takes what the setting says. BODY_WITH_ROWS has room for as many rows as the calls with thousands of them take.
+# The header of an answer whose figures are of an earlier moment.
+AS_OF = "X-Data-As-Of"
 SMALL_BODY, JSON_BODY, BODY_WITH_ROWS, BODY_WITH_RECEIPTS = 16 * 1024, 1024 * 1024, MAX_PLAIN_BYTES, 28 * 1024 * 1024
 
 
@@ -70,6 +72,8 @@ class Endpoint(NamedTuple):
     pages_by: Literal["from_id", "from_code", "cursor"] | None = None
     # The warning to a walk by `from_id` that does not say `sort=id`, in ASCII. Empty for a list that has one order only.
     walk_warning: str = ""
+    # The answer may be of an earlier moment, which the header X-Data-As-Of names.
+    may_be_older: bool = False
     # Query parameters or body fields of which one is required; the handler refuses a call without any.
     one_of: tuple[str, ...] = ()
     # Payments and invoices: an idempotency key is kept for weeks instead of hours.
@@ -96,6 +100,7 @@ class Options(TypedDict, total=False):
     media_types: tuple[str, ...]
     pages_by: Literal["from_id", "from_code", "cursor"]
     walk_warning: str
+    may_be_older: bool
     one_of: tuple[str, ...]
     moves_money: bool
     example: Any

@@ -20,7 +20,7 @@ from msgspec import Meta
 from kontobahn import limits
 from kontobahn.api.answers import Error
 from kontobahn.api.bodies import max_body_of
-from kontobahn.api.declare import BODY_WITH_RECEIPTS, BODY_WITH_ROWS, JSON_BODY, Endpoint
+from kontobahn.api.declare import AS_OF, BODY_WITH_RECEIPTS, BODY_WITH_ROWS, JSON_BODY, Endpoint
 from kontobahn.api.exchange import ANY_BYTES
 from kontobahn.api.idempotency import MAX_KEY_LENGTH
 from kontobahn.api.schemas import Schemas, example, without_null
@@ -54,6 +54,8 @@ _WEBHOOK_HEADERS = (
     ("webhook-timestamp", "Seconds since 1970, of this attempt."),
     ("webhook-signature", "`v1,` and the signature over id, timestamp and body (Standard Webhooks); may hold several."),
 )
+_SOMETIMES = ("Idempotent-Replayed", "Link", "Warning", AS_OF, "Retry-After-If-Running")
+_INSTANT, _AS_OF = {"type": "string", "format": "date-time"}, "2026-03-02T09:00:00Z"
 _REQUEST_ID = "req_4f1c2a9be07d35a86b21"
 _WARNING = '299 - "A walk by from_id without sort=id misses payments: the list begins with the newest. Send sort=id."'
 _NEXT_PAGE = '<https://kontobahn.example/v2/banking/events?limit=100&cursor=42>; rel="next"'
@@ -235,7 +237,7 @@ class _Document:
 
     def _all_responses(self, endpoint: Endpoint, *, priced: bool) -> dict[str, Any]:
         writes = endpoint.method in ("POST", "PUT")
-        special = {"Link": endpoint.pages_by, "Warning": endpoint.walk_warning}
+        special = {"Link": endpoint.pages_by, "Warning": endpoint.walk_warning, AS_OF: endpoint.may_be_older}
         headers = _header_names(*[name for name in special if special[name]], priced=priced, replayed=writes)
         responses: dict[str, Any] = {
             str(status): {
@@ -348,6 +350,7 @@ def _headers(group: limits.Group) -> dict[str, Any]:
         ("Idempotent-Replayed", "Present if this is the stored answer to an earlier call.", true, "true"),
         ("Link", 'The address of the next page, as `<…>; rel="next"`; absent on the last.', text, _NEXT_PAGE),
         ("Warning", "Present on a walk by `from_id` without `sort=id`, which misses what comes late.", text, _WARNING),
+        (AS_OF, "Present if the figures are of an earlier moment: when they were asked for.", _INSTANT, _AS_OF),
         ("Retry-After", "Seconds to wait before sending the call again.", number, 5),
         ("Retry-After-If-Running", "Present if the key's first call or a large file is to be waited for.", number, 1),
         ("Allow", "The methods that the path takes.", text, "GET, POST"),
@@ -356,7 +359,7 @@ def _headers(group: limits.Group) -> dict[str, Any]:
     return {
         name: {
             "description": description,
-            "required": name not in ("Idempotent-Replayed", "Link", "Warning", "Retry-After-If-Running"),
+            "required": name not in _SOMETIMES,
             "schema": schema,
             "example": sample,
         }

@@ -94,6 +94,7 @@ class OpenBooks:
         # None for the connection's default client: a file may then name another one.
         self._asked_for = asked_for
         self.client_id = client.client_id
+        self.as_of: int | None = None
 
     async def geschaeftsjahre(self) -> list[wire.Geschaeftsjahr]:
         known = await self._read("stammdaten", store.years)

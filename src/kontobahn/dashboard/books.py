@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from kontobahn import log
+from kontobahn.clock import to_datetime
 from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.visit import Visit
@@ -145,7 +146,10 @@ async def ask(visit: Visit, chosen: ChosenBooks, area: Area, question: Callable[
     """Asks the provider something about the chosen books. Its refusals become errors that a page shows."""
     access = await open_books(visit.context, visit.principal, chosen.connection.id, chosen.client_id)
     async with access.to(area) as opened:
-        return await question(opened)
+        answer = await question(opened)
+        if opened.as_of is not None:
+            visit.as_of = to_datetime(opened.as_of)
+        return answer
 
 
 async def writer(visit: Visit, connection_id: str, client_id: str) -> Callable[[str], str]:

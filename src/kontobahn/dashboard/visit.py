@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import parse_qs, quote
 
@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
 from kontobahn.api.bodies import Receive
-from kontobahn.api.call import Call, Context, check_allowed
+from kontobahn.api.call import Call, Context, age_told, check_allowed
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import ClientAddress, Exchange, send_file
 from kontobahn.api.idempotency import StoredAnswer
@@ -70,6 +70,8 @@ class Visit:
         self.query = parse_qs(exchange.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
         self.person: Person | None = None
         self.form = Form()
+        # As of when the figures of the page are, if they are not of now.
+        self.as_of: datetime | None = None
         self.theme: str | None = None
         self.notice: tuple[str, str] | None = None
         self.new_cookies: dict[CookieName, str] = {}
@@ -151,7 +153,9 @@ class Visit:
             # Free by the contract, priced by a setting: its handler does not charge.
             async with call.charge():
                 return await endpoint.handler(call, **arguments)
-        return await endpoint.handler(call, **arguments)
+        answer = await endpoint.handler(call, **arguments)
+        self.as_of = age_told(call) or self.as_of
+        return answer
 
     # --- The form
 

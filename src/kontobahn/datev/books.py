@@ -84,6 +84,7 @@ class DatevBooks:
         self._postings, self._jobs, self._pool = kept, jobs, pool
         self._connection, self._client = connection, client
         self.client_id = client.client_id
+        self.as_of: int | None = None
 
     # --- Fiscal years and master data
 
@@ -158,7 +159,7 @@ class DatevBooks:
 
     async def _kept(self, years: list[date]) -> Kept:
         """Returns the postings of these years, once they are there. Raises ProviderError with 503 if that takes longer."""
-        await self._postings.ready(self._connection, self.client_id, years)
+        self.as_of = await self._postings.ready(self._connection, self.client_id, years)
         return await kept_years(self._db, self._pool, [self._key(start) for start in years])
 
     async def _until(self, stichtag: date) -> tuple[Kept, FiscalYear]:

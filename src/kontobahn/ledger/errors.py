@@ -22,6 +22,12 @@ ENDED = {"expired": "expired", "revoked": "revoked", "error": "broken"}
 # Too slow, too early, too many: client errors by their status, but retrying helps.
 _TRANSIENT = (408, 425, 429)
 RETRY_AFTER_SECONDS = 30
+# Rejections that people can do something about, in their own words.
+_REJECTIONS = {
+    "not_supported": "The accounting provider does not offer this over its interface. Nothing was charged.",
+    "foreign_currency": "Some of these bookings are in another currency, and the accounting provider does not say their amount in euros."
+    " Nothing was charged.",
+}
 
 
 LedgerCode = Literal["ledger_connection_invalid", "ledger_export_service_missing", "ledger_endpoint_not_authorized"]
@@ -121,7 +127,7 @@ def provider_rejected(error: ProviderError) -> Refusal:
     """Returns the error for a request that names something missing, contradicts the provider's books, or is invalid there."""
     kinds: dict[int | None, type[Refusal]] = {404: NotFound, 409: Conflict}
     return kinds.get(error.status, BadRequest)(
-        "The accounting provider rejected the request. Nothing was charged.",
+        _REJECTIONS.get(error.type or "", "The accounting provider rejected the request. Nothing was charged."),
         message=error.message,
         operator=_for_operator(error),
         details=_details(error),

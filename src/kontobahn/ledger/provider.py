@@ -183,6 +183,8 @@ class ClientBooks(Protocol):
     """The books of one client, open."""
 
     client_id: str
+    # As of when the last answer was, in microseconds; None if it was as of now.
+    as_of: int | None
 
     async def geschaeftsjahre(self) -> list[wire.Geschaeftsjahr]: ...
 

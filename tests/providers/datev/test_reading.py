@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kontobahn.clock import DAY
+from kontobahn.clock import DAY, to_datetime
 from kontobahn.datev import adapter, kept, postings, rows
 from simulators.datev import Datev
 from tests.api.ledger.files import file
@@ -40,6 +40,11 @@ def test_a_question_that_takes_minutes_says_when_to_come_back_and_is_then_answer
 def test_the_same_question_within_twelve_hours_starts_no_second_job(office: Office) -> None:
     office.sign_in()
     first = office.read("opos", stichtag="2026-03-02")
+    asked_at = f"{to_datetime(office.service.clock.now()):%Y-%m-%dT%H:%M:%SZ}"
+    office.service.clock.advance(seconds=600)
+    for what, query in (("opos", {}), ("faelligkeiten", {}), ("buchungen", YEAR)):
+        assert office.get(what, **query).headers["x-data-as-of"] == asked_at
+    assert "x-data-as-of" not in office.get("susa", **YEAR).headers
     books_of(office.datev).feed(file(satz("5,00;S;;;;;10010;8400;;0203;RE-7;;;spät")))
     assert office.read("opos", stichtag="2026-03-02") == first
     assert b"ER-1" not in office.read("opos", stichtag="2026-03-02", filter="debitors")

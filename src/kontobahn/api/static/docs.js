@@ -3,7 +3,7 @@
 
 const KEY_NAME = "kontobahn.key";
 const SHOWN_HEADERS = [
-  "x-request-id", "x-credits-charged", "idempotent-replayed", "retry-after", "allow",
+  "x-request-id", "x-credits-charged", "x-data-as-of", "idempotent-replayed", "retry-after", "allow",
   "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset",
 ];
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from kontobahn.api.answers import Charged, Data
-from kontobahn.api.call import Call, one_more, page
+from kontobahn.api.call import Call, one_more, page, tell_age
 from kontobahn.api.declare import get
 from kontobahn.api.wire import ListQuery, form
 from kontobahn.clock import berlin_date
@@ -73,7 +73,7 @@ class OposQuery(ClientQuery):
     ) = None
 
 
-@get("/v2/ledger-rewe-read/opos", scope="ledger:read", cost=5, errors=ERRORS)
+@get("/v2/ledger-rewe-read/opos", scope="ledger:read", cost=5, may_be_older=True, errors=ERRORS)
 async def get_opos(call: Call, query: OposQuery) -> Charged[Opos]:
     """Open items per person account at a cut-off date.
 
@@ -84,10 +84,11 @@ async def get_opos(call: Call, query: OposQuery) -> Charged[Opos]:
     stichtag = query.stichtag or berlin_date(call.context.clock.now())
     async with call.charge() as charge, access.to("buchungen") as books:
         data = await books.offene_posten(OposSelection(stichtag, query.filter, query.eb_modus, query.kontonummer))
+        tell_age(call, books.as_of)
     return Charged(data, platform=charge.platform)
 
 
-@get("/v2/ledger-rewe-read/faelligkeiten", scope="ledger:read", cost=5, errors=ERRORS)
+@get("/v2/ledger-rewe-read/faelligkeiten", scope="ledger:read", cost=5, may_be_older=True, errors=ERRORS)
 async def get_faelligkeiten(call: Call, query: OposQuery) -> Charged[Faelligkeiten]:
     """Open items with due dates, days overdue and discounts, and their sums by age.
 
@@ -98,6 +99,7 @@ async def get_faelligkeiten(call: Call, query: OposQuery) -> Charged[Faelligkeit
     stichtag = query.stichtag or berlin_date(call.context.clock.now())
     async with call.charge() as charge, access.to("buchungen") as books:
         data = await books.faelligkeiten(OposSelection(stichtag, query.filter, query.eb_modus, query.kontonummer))
+        tell_age(call, books.as_of)
     return Charged(data, platform=charge.platform)
 
 
@@ -140,7 +142,9 @@ async def get_susa(call: Call, query: SusaQuery) -> Charged[list[SusaZeile]]:
 
 
 # Choice 19: bookings and accounts can be read.
-@get("/v2/ledger-rewe-read/buchungen", scope="ledger:read", cost=1, pages_by="from_id", errors=ERRORS)
+@get(
+    "/v2/ledger-rewe-read/buchungen", scope="ledger:read", cost=1, pages_by="from_id", may_be_older=True, errors=ERRORS
+)
 async def list_buchungen(call: Call, query: SeitenQuery) -> Charged[list[Buchung]]:
     """List the bookings of a fiscal year, ascending by id.
 
@@ -149,6 +153,7 @@ async def list_buchungen(call: Call, query: SeitenQuery) -> Charged[list[Buchung
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with call.charge() as charge, access.to("buchungen") as books:
         found = await books.buchungen(query.geschaeftsjahr_start_datum, query.from_id, one_more(query.limit))
+        tell_age(call, books.as_of)
     data = page(call, found, query.limit, attrgetter("id"))
     return Charged(data, platform=charge.platform)
 

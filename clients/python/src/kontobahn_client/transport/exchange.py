@@ -12,6 +12,7 @@ import re
 import uuid
 import warnings
 from collections.abc import Generator, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -84,6 +85,8 @@ class Receipt(NamedTuple):
     request_id: str | None
     # True if it is the stored answer to an earlier call with the same idempotency key.
     is_replay: bool
+    # When the figures were asked for, if they are not of now.
+    as_of: datetime | None = None
 
 
 def receipt_of(response: httpx.Response) -> Receipt:
@@ -94,6 +97,7 @@ def receipt_of(response: httpx.Response) -> Receipt:
         calls_left=int(left) if left.isdigit() else None,
         request_id=headers.get("x-request-id"),
         is_replay=headers.get("idempotent-replayed") == "true",
+        as_of=datetime.fromisoformat(as_of) if (as_of := headers.get("x-data-as-of")) else None,
     )
 
 
