@@ -65,7 +65,7 @@ TRIALS = (
     ),
     Trial(
         "The sign-in at DATEV", "datev_sign_in_kills", "--kills 50", "--kills 1",
-        "The sign-in at a simulated DATEV is renewed while the service is killed: before the token is redeemed, before the new one is stored.",
+        "A sign-in at a simulated DATEV is renewed while the service is killed: before the token is used, before the new one is stored.",
         "The sign-in lives on, or has ended and the call says where to sign in again; at most two requests for it, never a loop.",
     ),
     Trial(
