@@ -40,6 +40,7 @@ WITHOUT_TOOL: dict[str, tuple[str, ...]] = {
     "money moves by people alone": (
         "POST /v2/banking/payments", "POST /v2/banking/payments/{id}/cancel", "GET /v2/banking/payments/{id}/order",
         "POST /v2/banking/order-files", "GET /v2/banking/order-files/{id}/file", "DELETE /v2/banking/order-files/{id}",
+        "POST /v2/banking/order-files/{id}/submission",
         "POST /v2/payables/payment-runs", "POST /v2/payables/payment-runs/{id}/order-file",
         "POST /v2/payables/{id}/release", "POST /v2/payables/{id}/confirmations",
     ),
@@ -79,6 +80,7 @@ WITHOUT_TOOL: dict[str, tuple[str, ...]] = {
         "GET /v2/ledger-rewe/imports/{id}", "GET /v2/banking/connections/{id}", "GET /v2/banking/accounts/{id}",
         "GET /v2/banking/transactions/{id}", "GET /v2/banking/transactions/changes", "GET /v2/banking/imports",
         "GET /v2/banking/imports/{id}", "GET /v2/banking/order-files", "GET /v2/banking/order-files/{id}",
+        "GET /v2/banking/order-files/{id}/submission",
         "GET /v2/payables/{id}", "GET /v2/payables/{id}/history", "GET /v2/payables/{id}/booking", "GET /v2/payables/due",
         "GET /v2/payables/handovers",
         "GET /v2/payables/payment-runs", "GET /v2/payables/payment-runs/{id}", "GET /v2/reconciliation/accounts",
