@@ -1,4 +1,4 @@
-"""Shared by adapters that only read accounts: payments from these are order files, as for accounts that are kept by files."""
+"""Shared by adapters: payments from accounts that are only read are order files, as for accounts that are kept by files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kontobahn.banking.provider import (
     PaymentStart,
     Report,
 )
+from kontobahn.formats.pain.places import Address, read_address
 
 
 class FilePayments:
@@ -42,3 +43,21 @@ class FilePayments:
 
     def reports(self, kind: str, body: bytes) -> list[Report]:
         return []
+
+
+def address_of(order: PaymentOrder) -> Address | None:
+    """The payee's address. Raises BadRequest if its town cannot be told from the rest."""
+    address = order.details.get("creditor_address")
+    # Orders from before it was asked for may not say it.
+    country = order.details.get("creditor_country_code") or order.creditor_iban[:2]
+    if isinstance(address, str):
+        return read_address(address, country)
+    if not isinstance(address, dict):
+        return None
+    return Address(
+        country=country,
+        town=address["town_name"],
+        street=address.get("street_name"),
+        building=address.get("building_number"),
+        postcode=address.get("post_code"),
+    )

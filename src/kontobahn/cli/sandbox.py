@@ -9,13 +9,14 @@ import asyncio
 import re
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 
 from kontobahn.app import make_context, sandbox_bank
 from kontobahn.bank_providers.sandbox import adapter as sandbox
-from kontobahn.bank_providers.sandbox import bank, store
+from kontobahn.bank_providers.sandbox import bank, order_files, store
 from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.bank_providers.sandbox.adapter import move_clock
 from kontobahn.bank_providers.sandbox.rules import BANKS, CREDITOR_WORD, PEOPLE, PLANS, amount_of
@@ -24,11 +25,11 @@ from kontobahn.banking.connections.store import by_provider_ref
 from kontobahn.banking.provider import PaymentStatus
 from kontobahn.cli.common import DataOption, installation, moment, parse_duration, say_table
 from kontobahn.cli.output import JsonOption, say
-from kontobahn.clock import SECOND, SystemClock
+from kontobahn.clock import SECOND, SystemClock, berlin_datetime
 from kontobahn.dashboard.sandbox import NewBooking
 from kontobahn.db import Tx
 from kontobahn.demo.facts import facts_path, read_facts
-from kontobahn.errors import NotFound, SetupError
+from kontobahn.errors import BadRequest, NotFound, SetupError
 from kontobahn.money import amount_text, to_minor
 
 app = typer.Typer(no_args_is_help=True)
@@ -211,6 +212,30 @@ def payment(
     note = "" if status in get_args(PaymentStatus) else " That is an unknown status."
     text = f"The bank reports {status} ({row.raw_status}) for {row.end_to_end_id}.{note}"
     say({"ref": row.ref, "status": row.status}, text, as_json=as_json)
+
+
+@app.command("answer")
+def answer(
+    orders: Annotated[
+        Path, typer.Argument(metavar="ORDERS", exists=True, dir_okay=False, help="An order file (pain.001).")
+    ],
+    payees: Annotated[
+        bool, typer.Option("--payees", help="Report on the check of payees, before anybody authorises the orders.")
+    ] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the bank's status report (pain.002) on an order file, to be imported like a bank's own. Nothing is booked.
+
+    Example: kontobahn sandbox answer orders.xml --output report.xml
+    """
+    if orders.stat().st_size > order_files.MAX_BYTES:
+        raise BadRequest("The file is too large.", field="orders")
+    with installation(data) as here:
+        now = berlin_datetime(here.db.read_now(store.bank_now))
+    found = order_files.answer(orders.read_bytes(), now, payees=payees)
+    report = found.report.decode()
+    say({"accepted": found.accepted, "refused": found.refused, "report": report}, report.rstrip(), as_json=as_json)
 
 
 @app.command("clock")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
+from kontobahn.bank_providers.file_payments import address_of
 from kontobahn.banking.interaction import Given, Interaction
 from kontobahn.banking.provider import (
     CANCELLED,
@@ -27,7 +28,6 @@ from kontobahn.banking.provider import (
 from kontobahn.clock import berlin_date, start_of_day, to_datetime
 from kontobahn.formats.pain import sepa
 from kontobahn.formats.pain.pain001 import Debtor, Transfer, instruction_ids, write_pain001
-from kontobahn.formats.pain.places import Address, read_address
 
 _BY_FILES = "This account is kept by files: import its statements with `kontobahn import statements`"
 
@@ -121,7 +121,7 @@ def _transfer(order: PaymentOrder, created_at: int) -> Transfer:
         execution_date=_execution_date(order, created_at),
         template=order.template_identifier,
         creditor_bic=agent if isinstance(agent, str) else None,
-        creditor_address=_address(order),
+        creditor_address=address_of(order),
     )
 
 
@@ -140,20 +140,3 @@ def _left_out(order: PaymentOrder) -> tuple[str, ...]:
     if "creditor_agent_name" in details:
         left_out.append("creditor_agent_name")
     return tuple(left_out)
-
-
-def _address(order: PaymentOrder) -> Address | None:
-    address = order.details.get("creditor_address")
-    # Orders from before it was asked for may not say it.
-    country = order.details.get("creditor_country_code") or order.creditor_iban[:2]
-    if isinstance(address, str):
-        return read_address(address, country)
-    if not isinstance(address, dict):
-        return None
-    return Address(
-        country=country,
-        town=address["town_name"],
-        street=address.get("street_name"),
-        building=address.get("building_number"),
-        postcode=address.get("post_code"),
-    )

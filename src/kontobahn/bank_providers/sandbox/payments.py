@@ -9,7 +9,9 @@ import secrets
 from datetime import date
 from typing import Any, NamedTuple
 
+from kontobahn.bank_providers.file_payments import address_of
 from kontobahn.bank_providers.sandbox import bank, store, webhooks
+from kontobahn.bank_providers.sandbox.order_files import Payee, refusal
 from kontobahn.bank_providers.sandbox.rules import (
     APP_ERRORS,
     MESSAGES,
@@ -110,6 +112,7 @@ def create(tx: Tx, order: PaymentOrder) -> SandboxPayment:
         raise ProviderRefused("ConnectionNotFound", "The bank knows no such connection or account")
     if order.template_identifier not in connection.bank.templates:
         raise ProviderRefused("PaymentTemplateNotSupported", f"The bank has no {order.template_identifier} payments")
+    _check_payee(order)
     plan = choose_plan(order.creditor_name, order.amount_minor, order.template_identifier)
     if plan.creation == "refused":
         raise ProviderRefused("PaymentFailed", "The bank refused the order", "RJCT")
@@ -124,6 +127,14 @@ def create(tx: Tx, order: PaymentOrder) -> SandboxPayment:
     )  # fmt: skip
     PAYMENTS.insert(tx, row)
     return row
+
+
+def _check_payee(order: PaymentOrder) -> None:
+    """Raises ProviderRefused for a payee whom banks refuse to pay, with their reason code."""
+    agent = order.details.get("creditor_agent")
+    payee = Payee(order.creditor_iban, agent if isinstance(agent, str) else None, address_of(order))
+    if (found := refusal(payee)) is not None:
+        raise ProviderRefused("PaymentFailed", f"{found.code}: {found.sentence}", "RJCT")
 
 
 # --- The payer
