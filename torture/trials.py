@@ -54,9 +54,10 @@ TRIALS = (
     ),
     Trial(
         "EBICS", "ebics_kills", "--kills 50", "--kills 1",
-        "A bank is connected and read by EBICS, at a simulated bank, while the service is killed in every phase: before the bank has"
-        " the message, and after.",
-        "No statement lost, none twice, no receipt for what is not stored, no keys that the bank has and we have not.",
+        "A bank is connected, read and sent order files by EBICS, at a simulated bank, while the service is killed in every phase: before"
+        " the bank has the message, and after.",
+        "No statement lost, none twice, no receipt for what is not stored, no keys that the bank has and we have not; each file at the bank"
+        " once, and unsigned.",
     ),
     Trial(
         "Cash entries at DATEV", "datev_kills", "--kills 5", "--kills 1",
