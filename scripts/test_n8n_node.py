@@ -132,11 +132,21 @@ class Editor:
     def call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.base + path, data, {"content-type": "application/json"}, method=method)
-        try:
-            with self.opener.open(request, timeout=300) as answer:
-                return json.loads(answer.read() or b"{}").get("data")
-        except urllib.error.HTTPError as error:
-            raise SystemExit(f"n8n, {method} {path}: {error.code} {error.read().decode()[:2000]}") from None
+        answered: list[Any] = []
+
+        def is_answered() -> bool:
+            """On a busy machine n8n says 503 before it has done anything, until its database has answered it again."""
+            try:
+                with self.opener.open(request, timeout=300) as answer:
+                    answered.append(json.loads(answer.read() or b"{}").get("data"))
+            except urllib.error.HTTPError as error:
+                if error.code != 503:
+                    said = error.read().decode()[:2000]
+                    raise SystemExit(f"n8n, {method} {path}: {error.code} {said}") from None
+            return bool(answered)
+
+        wait_until(f"n8n, {method} {path}", is_answered)
+        return answered[0]
 
     def credential(self, name: str, base_url: str, key: str) -> dict[str, Any]:
         made = self.call("POST", "/rest/credentials", {
