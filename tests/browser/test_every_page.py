@@ -52,8 +52,6 @@ UNLINKED = {
     "/dashboard/connections/{id}/line/suspend",
     # Assistants lead there; see tests/browser/test_assistants.py.
     "/dashboard/assistants/authorize",
-    # The demo has made no payment run; see tests/dashboard/test_payment_runs.py.
-    "/dashboard/payables/payment-runs/{id}",
     # Forms lead there.
     "/dashboard/payables/payment-runs/new",
     "/dashboard/open-items/pay",

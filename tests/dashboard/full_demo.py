@@ -32,8 +32,24 @@ def fill(demo: ServerProcess) -> None:
     received = demo.http.post("/v2/payables/files", headers=headers, content=as_xml(), timeout=PATIENCE_SECONDS)
     assert received.status_code == 201, received.text
     _keep_an_account_by_files(demo)
+    _pay_and_hand_over_an_invoice(demo)
     let_an_assistant_prepare(demo)
     reconcile(demo)
+
+
+def _pay_and_hand_over_an_invoice(demo: ServerProcess) -> None:
+    """A payment run, and what an adviser gets of it."""
+    headers, base = {"x-api-key": demo.key}, "/v2/payables"
+    payable = demo.get(f"{base}?status=to_release").json()["data"][0]
+    demo.http.post(f"{base}/{payable['id']}/release", headers=headers, json={}).raise_for_status()
+    accounts = demo.get("/v2/banking/accounts").json()["data"]
+    [account_id] = [account["id"] for account in accounts if account["extra"]["iban"] == IBAN]
+    run = {"account_id": account_id, "payable_ids": [payable["id"]]}
+    demo.http.post(f"{base}/payment-runs", headers=headers, json=run).raise_for_status()
+    booked = {"accounts": [{"konto": "4930", "amount": payable["total"]}]}
+    demo.http.put(f"{base}/{payable['id']}/booking", headers=headers, json=booked).raise_for_status()
+    books = {"connection_id": demo.facts["ledger"]["connection_id"]}
+    demo.http.post(f"{base}/handovers", headers=headers, json=books).raise_for_status()
 
 
 def let_an_assistant_prepare(demo: ServerProcess) -> None:
