@@ -193,9 +193,10 @@ def _vat(invoice: Invoice) -> Iterator[Broken]:
         if not _has_parties(invoice, category):
             suffixes = {use.suffixes[0] for use in uses if use.category == category}
             yield from (Broken(_rule(category, suffix), "BT-31") for suffix in sorted(suffixes))
-    for use in uses:
-        if not _fits(use.category, use.rate):
-            yield Broken(_rule(use.category, use.suffixes[1]), use.terms[1], use.numbers)
+    if not all(_fits(category, rate) for category, rate in {(use.category, use.rate) for use in uses}):
+        for use in uses:
+            if not _fits(use.category, use.rate):
+                yield Broken(_rule(use.category, use.suffixes[1]), use.terms[1], use.numbers)
     for number, item in enumerate(invoice.vat_breakdown, 1):
         yield from _breakdown(item, {"BG-23": number}, sums)
     yield from _alone(invoice, uses)
