@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import BinaryIO, cast
 
@@ -356,10 +356,11 @@ class DatevBooks:
         years, now = await self._years(), self._clock.now()
         return outgoing_files.batch(self._connection, self.client_id, years, buchungen, document, now)
 
-    def outgoing_file(self, name: str, content: bytes) -> Outgoing | None:
-        if BUCHUNGSDATEN not in self._client.service_names:
+    def outgoing_file(self, name: str, content: bytes, documents: Sequence[str] = ()) -> Outgoing | None:
+        needed = {BUCHUNGSDATEN, *((BELEGBILDER,) if documents else ())}
+        if not needed <= set(self._client.service_names):
             return None
-        return outgoing_files.file(self._connection, self.client_id, name, content)
+        return outgoing_files.file(self._connection, self.client_id, name, content, list(documents))
 
     def bookings_answer(self, sent: Transmission) -> GebuchteBuchungen:
         return outgoing_files.batch_answer(sent)
@@ -390,7 +391,7 @@ class DatevBooks:
         return effect
 
     async def kassenbuchzeilen(self, selection: kassenbuch.KassenbuchSelection) -> kassenbuch.CashReport:
-        raise not_offered("cash books cannot be used yet")
+        raise not_offered("the rows of a cash book cannot be read: they are in Unternehmen online")
 
     async def reverse_kassenbucheintrag(
         self, nummer: int, storno: kassenbuch.Storno, author: Author

@@ -167,8 +167,11 @@ class TransmittingBooks(Protocol):
 
     async def outgoing_bookings(self, buchungen: list[NeueBuchung], document: str = "") -> Outgoing: ...
 
-    def outgoing_file(self, name: str, content: bytes) -> Outgoing | None:
-        """Returns a DATEV-format file of bookings; None if the client has not booked what that takes: a person hands it over."""
+    def outgoing_file(self, name: str, content: bytes, documents: Sequence[str] = ()) -> Outgoing | None:
+        """Returns a DATEV-format file of bookings that refer to these documents, by their GUIDs.
+
+        None if the client has not booked what that takes: a person hands it over.
+        """
 
     def person_answer(self, sent: Transmission) -> tuple[PersonenkontoAntwort, bool]: ...
 

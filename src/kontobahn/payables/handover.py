@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, BinaryIO, NamedTuple, cast
+from typing import Annotated, BinaryIO, NamedTuple, Protocol, cast
 
 from msgspec import Meta
 
@@ -30,10 +30,12 @@ from kontobahn.formats import document_package, extf
 from kontobahn.formats.document_package import beleglink
 from kontobahn.formats.extf import Buchungssatz, encode_weitere
 from kontobahn.ids import new_id
+from kontobahn.ledger import transmissions
 from kontobahn.ledger.booking_file import BookingFile, make_file
 from kontobahn.ledger.buchungen import EUR
 from kontobahn.ledger.connections import ERRORS, ClientId, open_books
 from kontobahn.ledger.connections import find as find_connection
+from kontobahn.ledger.provider import Author, Outgoing, TransmittingBooks
 from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.money import from_minor
 from kontobahn.payables import store
@@ -116,14 +118,17 @@ async def create_payables_handover(call: Call, body: NewHandover) -> Data[MadeHa
     """Hand over invoices to whoever keeps the books elsewhere: released, with accepted accounts, and not booked here.
 
     Each is in one hand-over only. Its rows have the number as Belegfeld 1, the due day, and the GUID under which the document is in
-    the package beside them. At most 200 invoices; 409 if there is none. Nothing is booked here.
+    the package beside them. At most 200 invoices; 409 if there is none. Nothing is booked here. Over a connection to DATEV the same
+    files and documents are sent there, where the client has booked that: `GET /v2/ledger-duo/uebermittlungen` tells the outcome.
     """
     connection = await call.read_inline(find_connection, call.principal, body.connection_id)
     access = await open_books(call.context, call.principal, connection.id, body.client_id)
     async with access.to("stammdaten") as books:
         years = await books.geschaeftsjahre()
         keeper = Keeper(connection.organization_id, connection.id, books.client_id, years)
-    return await call.commit(_make, keeper, call.actor)
+        outgoing = books.outgoing_file if isinstance(books, TransmittingBooks) else None
+    author = Author(call.request_id, call.quelle, call.actor.name)
+    return await call.commit(_make, keeper, call.actor, outgoing, author)
 
 
 @get("/v2/payables/handovers", scope="payables:read", pages_by="from_id", errors=(403, 404))
@@ -193,12 +198,18 @@ def count_waiting(tx: Tx, organization_id: str) -> dict[tuple[str, str], int]:
     return {(connection_id, client_id): int(number) for connection_id, client_id, number in rows}
 
 
-def _make(tx: Tx, keeper: Keeper, actor: Actor) -> Data[MadeHandover]:
+class OutgoingFile(Protocol):
+    """`TransmittingBooks.outgoing_file`."""
+
+    def __call__(self, name: str, content: bytes, documents: Sequence[str] = ()) -> Outgoing | None: ...
+
+
+def _make(tx: Tx, keeper: Keeper, actor: Actor, outgoing: OutgoingFile | None, author: Author) -> Data[MadeHandover]:
     organization_id, connection_id, client_id, years = keeper
     store.lock(tx, organization_id)
     made_at = berlin_datetime(tx.now).replace(tzinfo=None)
     found, left_out = list[Waiting](), list[LeftOutInvoice]()
-    by_year: dict[Geschaeftsjahr, list[Buchungssatz]] = {}
+    by_year: dict[Geschaeftsjahr, list[Waiting]] = {}
     for one in waiting(tx, keeper, MAX_INVOICES):
         day = date.fromisoformat(one.row.issue_date)
         year = next((year for year in years if year.start <= day <= year.end), None)
@@ -207,12 +218,19 @@ def _make(tx: Tx, keeper: Keeper, actor: Actor) -> Data[MadeHandover]:
             left_out.append(LeftOutInvoice(one.row.id, why))
             continue
         found.append(one)
-        by_year.setdefault(year, []).extend(_rows(one))
+        by_year.setdefault(year, []).append(one)
     if not found:
         raise Conflict(
             "There is nothing to hand over: no released invoice with accepted accounts waits.", left_out=left_out
         )
-    files = [make_file(rows, client_id, year, made_at, TITLE) for year, rows in sorted(by_year.items())]
+    files = []
+    for year, invoices in sorted(by_year.items(), key=lambda item: item[0]):
+        file = make_file([row for one in invoices for row in _rows(one)], client_id, year, made_at, TITLE)
+        files.append(file)
+        guids = [one.row.document_guid for one in invoices]
+        sent = outgoing(file.name, file.content, guids) if outgoing is not None else None
+        if sent is not None:
+            transmissions.insert(tx, sent, author, organization_id)
     row = HandoverRow(
         organization_id, new_id(), connection_id, client_id, len(found), sum(one.row.total_minor for one in found),
         actor.name, tx.now,

@@ -184,6 +184,21 @@ def test_a_received_invoice_goes_with_its_document_under_one_guid(sender: Sender
     assert latest["status"] == "SUCCESS"
     assert [one["typ"] for one in latest["meldungen"]] == ["WARNUNG", "INFO"]
     assert (len(sender.rows()), len(datev.documents)) == (2, 2)
+    # Not booked one by one, but handed over together.
+    call("PUT", "/settings", json={"book_on": None, "connection_id": office.connection_id})
+    together = [receive(number) for number in ("R-9", "R-10")]
+    for payable in together:
+        for stop in call("GET", f"/{payable['id']}")["stops"]:
+            call(
+                "POST",
+                f"/{payable['id']}/confirmations",
+                json={"stop": stop},
+            )
+        call("POST", f"/{payable['id']}/release", json={})
+    call("POST", "/handovers", json={"connection_id": office.connection_id})
+    sender.time_passes()
+    assert {payable["document_guid"] for payable in together} <= set(datev.documents)
+    assert [row.belegfeld1 for row in sender.rows()[2:]] == ["R-9", "R-10"]
 
 
 def test_matches_are_handed_over_by_the_service_where_it_is_booked_and_as_a_file_elsewhere(sender: Sender) -> None:

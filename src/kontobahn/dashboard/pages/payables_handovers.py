@@ -14,7 +14,8 @@ from kontobahn.dashboard.pages.order_files import NoFilters
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import ngettext
 from kontobahn.db import Tx
-from kontobahn.ledger.connections import list_clients
+from kontobahn.ledger.connections import list_clients, of_organization
+from kontobahn.ledger.provider import Ledger
 from kontobahn.payables import handover
 from kontobahn.payables.handover import HandoverRow, NewHandover
 
@@ -33,8 +34,11 @@ async def handovers(visit: Visit) -> Response:
     names = {
         (one.connection_id, one.client_id): one.name for one in await list_clients(visit.context, visit.organization_id)
     }
+    transmits = visit.context.part(Ledger).transmitter
+    known = await visit.read(of_organization, visit.organization_id)
     return visit.show(
         "payables_handovers.html",
+        sent_over={one.id for one, _since in known if transmits(one.provider) is not None},
         list=filters.first_page(rows, lambda row: row.id),
         waiting=[(*books, names.get(books, books[1]), number) for books, number in sorted(waiting.items())],
         names=names,
