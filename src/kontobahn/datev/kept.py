@@ -14,7 +14,7 @@ from kontobahn.ledger.errors import ProviderError
 from kontobahn.threads import Pool
 
 # Shares that have no more than this together are read at once: the books of most clients.
-BYTES_AT_ONCE = 2 * 1024 * 1024
+BYTES_AT_ONCE = 6 * 1024 * 1024
 
 
 class Numbered(NamedTuple):

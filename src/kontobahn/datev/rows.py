@@ -1,4 +1,4 @@
-"""Postings as DATEV sends them, and as they are kept: in columns, packed, the rows of a person account always in the same share.
+"""Postings as DATEV sends them, and as they are kept: in columns, the rows of a person account always in the same share.
 
 A question about one account reads its share alone. Open items of all accounts are calculated share by share, so their memory follows the
 largest share, not the year. A posting whose amount is not certain is refused here, before anything is calculated with it.
@@ -6,7 +6,6 @@ largest share, not the year. A posting whose amount is not certain is refused he
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -195,14 +194,16 @@ def _packed(columns: list[list[Any]], places: list[int]) -> bytes:
     else:
         pick = itemgetter(*places)
         own = [pick(column) if column else column for column in columns]
-    return zlib.compress(_encode([column if any(column) else [] for column in own]), 1)
+    # Not compressed: it takes a fifth of the time, for 40 bytes of a row that are kept for half a day.
+    return _encode([column if any(column) else [] for column in own])
 
 
 def _shares(rows: list[AccountPosting], konten: list[int], others: list[int]) -> list[int]:
     found = [share_of(konto, other) for konto, other in zip(konten, others, strict=True)]
-    for place, row in enumerate(rows):
-        if row.isOpeningBalancePosting and found[place] != WITHOUT_PERSON:
-            found[place] = OPENINGS
+    opens = [row.isOpeningBalancePosting for row in rows]
+    if any(opens):
+        pairs = zip(found, opens, strict=True)
+        return [OPENINGS if is_opening and share != WITHOUT_PERSON else share for share, is_opening in pairs]
     return found
 
 
@@ -277,7 +278,7 @@ def _exact(amount: float) -> int:
 
 
 def unpack(content: bytes) -> Part:
-    return _decode(zlib.decompress(content))
+    return _decode(content)
 
 
 def postings(part: Part) -> Iterator[Posting]:

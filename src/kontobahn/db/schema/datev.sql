@@ -63,7 +63,7 @@ CREATE TABLE datev_postings (
   jahr TEXT NOT NULL,
   job_id TEXT NOT NULL,
   part BIGINT NOT NULL,
-  -- Postings of some accounts in columns, packed. The number says which accounts, and which postings they are the first of.
+  -- Postings of some accounts in columns. The number says which accounts, and which postings they are the first of.
   content BYTEA NOT NULL,
   PRIMARY KEY (organization_id, connection_id, client_id, jahr, job_id, part)
 );
