@@ -148,7 +148,7 @@ def visiting(browser: Browser, base_url: str, token: str | None = None, **option
     visitor = Visitor(context, base_url)
     yield visitor
     context.close()
-    assert visitor.problems == []
+    assert not visitor.problems, "\n".join(visitor.problems)
 
 
 def session_token(base_url: str, email: str, password: str) -> str:
