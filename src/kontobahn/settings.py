@@ -134,9 +134,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             ' for example {"clients": "https://accounting-clients.api.datev.de/platform/v2"}'
         ),
     ] = {}
-    datev_scopes: Annotated[str, _about("what a person is asked to grant at the sign-in")] = (
-        "openid profile datev:accounting:clients datev:accounting:exchange"
-    )
+    datev_scopes: Annotated[
+        str,
+        _about(
+            "what a person is asked to grant at the sign-in; to write, add accounting:clients:read and accounting:dxso-jobs (cash book),"
+            " accounting:documents (receipts), datev:accounting:extf-files-import (files)"
+        ),
+    ] = "openid profile datev:accounting:clients datev:accounting:exchange"
     datev_allow: Annotated[
         str,
         _about(
