@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -26,11 +27,14 @@ from kontobahn.ledger.opos import EbModus, OposSelection, Side
 from kontobahn.ledger.personenkonto import Personenkonto
 from kontobahn.ledger.provider import Author, ClientBooks
 from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxLine, TaxSelection
+from simulators.datev import ALL_SERVICES
 from tests.api.ledger.files import INVOICE
 from tests.api.ledger.files import file as stapel
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, Books, entry, line
+from tests.providers.datev.office import Office, running_datev
 from tests.providers.scripted import ScriptedProvider
+from tests.unit.formats.extf.files import satz
 
 YEAR, UNKNOWN_YEAR = date(2026, 1, 1), date(2001, 1, 1)
 WHO = Author("req", "API")
@@ -47,6 +51,13 @@ LEDGER = """
     2026-01-16 H 70001 3400 59,50 ER-1
     2026-02-01 S 1200 10010 19,00 RE-1
 """
+
+
+DATEV_ROWS = (
+    satz("119,00;S;;;;;10010;8400;;1501;RE-1;;;Rechnung"),
+    satz("59,50;H;;;;;70001;3400;;1601;ER-1;;;Einkauf"),
+    satz("19,00;S;;;;;1200;10010;;0102;RE-1;;;Zahlung"),
+)
 
 
 class Adapter(NamedTuple):
@@ -68,8 +79,17 @@ class Adapter(NamedTuple):
         return self.service.run(coroutine)
 
 
-@pytest.fixture(params=["books", "scripted"])
-def adapter(service: Service, request: pytest.FixtureRequest) -> Adapter:
+@pytest.fixture(params=["books", "scripted", "datev"])
+def adapter(service: Service, request: pytest.FixtureRequest) -> Iterator[Adapter]:
+    if request.param == "datev":
+        with running_datev() as datev:
+            datev.add("29098-55003", services=ALL_SERVICES).feed(stapel(*DATEV_ROWS))
+            datev.companies["29098-55003"].ledger.captions["100100000"] = "Beispiel GmbH"
+            office = Office(service, datev).sign_in()
+            yield Adapter(service, office.owner, office.connection_id, request.param)
+            service.run(office.provider.close())
+            assert datev.faults == []
+        return
     owner = service.organization()
     if request.param == "books":
         books = Books(service, owner, years=("2025-01-01", "2026-01-01"))
@@ -78,7 +98,12 @@ def adapter(service: Service, request: pytest.FixtureRequest) -> Adapter:
     else:
         service.ledger_providers["scripted"] = ScriptedProvider()
         connection_id = service.ledger_connection(owner, provider="scripted")
-    return Adapter(service, owner, connection_id, request.param)
+    yield Adapter(service, owner, connection_id, request.param)
+
+
+# Of DATEV's online services: VAT figures, bookings by call and imports are not offered; cash entries and person accounts go there on a
+# way of their own, with tests of their own.
+not_at_datev = pytest.mark.parametrize("adapter", ["books", "scripted"], indirect=True)
 
 
 def plain(answer: Any) -> Any:
@@ -164,6 +189,7 @@ def test_a_profit_and_loss_agrees_with_itself_and_has_a_value_for_each_period(ad
         assert found["zeilen"][-1]["kumuliert"] == found["ergebnis"]
 
 
+@not_at_datev
 def test_the_sums_of_vat_figures_are_those_of_their_lines(adapter: Adapter) -> None:
     found = plain(adapter.ask(adapter.books().umsatzsteuer(YEAR, None, date(2026, 12, 31))))
     for total, name in (("summeUmsatzsteuer", "umsatzsteuer"), ("summeVorsteuer", "vorsteuer")):
@@ -171,6 +197,7 @@ def test_the_sums_of_vat_figures_are_those_of_their_lines(adapter: Adapter) -> N
     assert found["bisDatum"] == "2026-12-31"
 
 
+@not_at_datev
 def test_the_bookings_of_a_line_of_vat_figures_add_up_to_it(adapter: Adapter) -> None:
     books, last = adapter.books(), date(2026, 12, 31)
     lines = plain(adapter.ask(books.umsatzsteuer(YEAR, None, last)))["zeilen"]
@@ -228,6 +255,7 @@ def test_folders_are_of_the_kind_asked_for(adapter: Adapter) -> None:
         assert {folder["ordnertyp"] for folder in folders} <= {kind}
 
 
+@not_at_datev
 def test_a_cash_entry_is_answered_as_it_was_sent(adapter: Adapter) -> None:
     lines = [NeueBelegzeile(belegtext="A", gegenkonto="1360", betrag=Decimal(amount)) for amount in ("10.05", "-0.05")]
     given = kassenbuch.check(
@@ -242,6 +270,7 @@ def test_a_cash_entry_is_answered_as_it_was_sent(adapter: Adapter) -> None:
     assert [item["betrag"] for item in answer["belegzeilen"]] == [Decimal("10.05"), Decimal("-0.05")]
 
 
+@not_at_datev
 def test_a_person_account_is_created_and_then_updated(adapter: Adapter) -> None:
     person = msgspec.convert(PERSON, Personenkonto)
     for expected in (True, False, False):
@@ -256,6 +285,7 @@ def test_an_image_that_is_not_there_is_none(adapter: Adapter) -> None:
     assert adapter.ask(adapter.books().belegbild("0193b2a0-0000-7000-8000-00000000abcd")) is None
 
 
+@not_at_datev
 def test_bookings_have_an_id_each_in_their_order(adapter: Adapter) -> None:
     buchung = msgspec.convert(BOOKING, NeueBuchung)
     effect = adapter.ask(adapter.books().book([buchung, buchung], WHO, another=False))
@@ -264,6 +294,7 @@ def test_bookings_have_an_id_each_in_their_order(adapter: Adapter) -> None:
     assert answer.ledgerAntwort is not None
 
 
+@not_at_datev
 def test_a_file_is_imported_found_and_undone_once(adapter: Adapter) -> None:
     books, import_id = adapter.books(), new_id()
     # One of its rows looks like one that is there, but for its text.
@@ -280,6 +311,7 @@ def test_a_file_is_imported_found_and_undone_once(adapter: Adapter) -> None:
         adapter.service.db.write_now(adapter.ask(books.undo_import(import_id, WHO)).commit, new_id())
 
 
+@not_at_datev
 @pytest.mark.either_engine
 def test_an_import_that_is_not_there_is_none(adapter: Adapter) -> None:
     unknown = "0193b2a0-0000-7000-8000-00000000abcd"
@@ -298,6 +330,7 @@ def test_clients_are_told_with_the_default_one_first(adapter: Adapter) -> None:
     assert adapter.ask(provider.clients([])) == []
 
 
+@not_at_datev
 @pytest.mark.either_engine
 def test_partners_are_found_by_number_and_name_and_walked_in_pages(adapter: Adapter) -> None:
     books = adapter.books()
@@ -372,6 +405,7 @@ READS: list[tuple[str, dict[str, str], int]] = [
 ]
 
 
+@not_at_datev
 def test_every_read_is_answered_and_charged_with_every_adapter(adapter: Adapter) -> None:
     left = 100
     for path, query, price in READS:
@@ -382,6 +416,7 @@ def test_every_read_is_answered_and_charged_with_every_adapter(adapter: Adapter)
     assert adapter.service.balance(adapter.owner).available == left
 
 
+@not_at_datev
 def test_every_write_is_answered_and_charged_with_every_adapter(adapter: Adapter) -> None:
     query = {"connectionId": adapter.connection_id}
     for path, body, status, left in (

@@ -374,6 +374,7 @@ class DatevBooks:
     # --- Not offered
 
     async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> wire.Umsatzsteuer:
+        await self._year(jahr)
         raise not_offered("the VAT figures are not calculated")
 
     async def steuerbuchungen(self, selection: TaxSelection) -> list[TaxedBooking]:
