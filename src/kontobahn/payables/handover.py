@@ -28,7 +28,7 @@ from kontobahn.db import Database, Table, Tx, chunked
 from kontobahn.errors import Conflict
 from kontobahn.formats import document_package, extf
 from kontobahn.formats.document_package import beleglink
-from kontobahn.formats.extf import Buchungssatz, encode_weitere
+from kontobahn.formats.extf import Buchungssatz, ExtfError, encode_weitere
 from kontobahn.ids import new_id
 from kontobahn.ledger import transmissions
 from kontobahn.ledger.booking_file import BookingFile, make_file
@@ -204,21 +204,33 @@ class OutgoingFile(Protocol):
     def __call__(self, name: str, content: bytes, documents: Sequence[str] = ()) -> Outgoing | None: ...
 
 
-def _make(tx: Tx, keeper: Keeper, actor: Actor, outgoing: OutgoingFile | None, author: Author) -> Data[MadeHandover]:
-    organization_id, connection_id, client_id, years = keeper
-    store.lock(tx, organization_id)
-    made_at = berlin_datetime(tx.now).replace(tzinfo=None)
-    found, left_out = list[Waiting](), list[LeftOutInvoice]()
-    by_year: dict[Geschaeftsjahr, list[Waiting]] = {}
+def _sorted_out(
+    tx: Tx, keeper: Keeper, made_at: datetime
+) -> tuple[dict[Geschaeftsjahr, list[Waiting]], list[LeftOutInvoice]]:
+    """Returns what can be handed over, by fiscal year, and what cannot."""
+    by_year, left_out = dict[Geschaeftsjahr, list[Waiting]](), list[LeftOutInvoice]()
     for one in waiting(tx, keeper, MAX_INVOICES):
         day = date.fromisoformat(one.row.issue_date)
-        year = next((year for year in years if year.start <= day <= year.end), None)
+        year = next((year for year in keeper.years if year.start <= day <= year.end), None)
         if year is None:
             why = said("The client has no fiscal year for {day}: it is opened in the books first.", day=day.isoformat())
             left_out.append(LeftOutInvoice(one.row.id, why))
             continue
-        found.append(one)
+        try:
+            make_file(_rows(one), keeper.client_id, year, made_at, TITLE)
+        except ExtfError:
+            left_out.append(LeftOutInvoice(one.row.id, "Its number or amount does not fit into a DATEV file."))
+            continue
         by_year.setdefault(year, []).append(one)
+    return by_year, left_out
+
+
+def _make(tx: Tx, keeper: Keeper, actor: Actor, outgoing: OutgoingFile | None, author: Author) -> Data[MadeHandover]:
+    organization_id, connection_id, client_id, _ = keeper
+    store.lock(tx, organization_id)
+    made_at = berlin_datetime(tx.now).replace(tzinfo=None)
+    by_year, left_out = _sorted_out(tx, keeper, made_at)
+    found = [one for invoices in by_year.values() for one in invoices]
     if not found:
         raise Conflict(
             "There is nothing to hand over: no released invoice with accepted accounts waits.", left_out=left_out

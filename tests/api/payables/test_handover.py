@@ -71,9 +71,12 @@ def test_each_year_has_its_file_and_what_has_none_waits_on(client: Client) -> No
         assert client.decide(payable, "release").status_code == 200
     before = client.accepted(as_xml(number="R-0", issued_on=date(2019, 5, 4)))
     assert client.decide(before, "release").status_code == 200
+    unfit = client.accepted(as_xml(number="R\t9"))
+    assert client.decide(unfit, "release").status_code == 200
     handover = client.hand_over().json()["data"]
     assert (handover["invoices"], handover["total"]) == (2, 5)
-    [left] = handover["left_out"]
+    [left, odd] = handover["left_out"]
+    assert (odd["payable_id"], client.state(unfit)) == (unfit["id"], "accepted"), "a tab is in no DATEV file"
     assert left["payable_id"] == before["id"]
     assert "2019-05-04" in left["reason"]
     with zipfile.ZipFile(io.BytesIO(client.file(handover))) as archive:
