@@ -101,6 +101,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Payment": _BY_NAME["Payment"],
     "Payment report": _BY_NAME["PaymentEvent"],
     "Order file": _BY_NAME["PaymentOrderFile"],
+    "Submission": _BY_NAME["OrderFileSubmission"],
     "Order warning": _BY_NAME["OrderWarning"],
     "Payee check": _BY_NAME["PayeeCheck"],
     "Release": _BY_NAME["Release"],

@@ -35,7 +35,7 @@ from kontobahn.sentences import said, without_stop
 class OrderFileSubmission(Answer):
     order_file_id: str
     # `unknown`: the bank's answer was lost. Nothing is sent again until its protocol, or a person, has said where the file is.
-    state: SubmissionState | Literal["not_sent"]
+    state: Literal[SubmissionState, "not_sent"]
     order_id: Annotated[str | None, Meta(description="The bank's number of the order.", examples=["N00A"])]
     message: str | None
 
