@@ -24,11 +24,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scripts import test_n8n
 from scripts.n8n_samples import Samples
 from scripts.test_n8n import Inbox, answers, running, wait_until
 
@@ -120,10 +119,8 @@ def scan(bench: Bench, folder: Path, patterns: str) -> None:
 class Editor:
     """n8n as its editor speaks to it, signed in as the owner."""
 
-    def __init__(self, *, is_published: bool) -> None:
+    def __init__(self) -> None:
         self.base = f"http://127.0.0.1:{N8N_PORT}"
-        # Since 2.0 a version of a workflow is activated; before, the workflow was changed to be active.
-        self.is_published = is_published
         jar = http.cookiejar.CookieJar()
         self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
         owner = {"email": "owner@muster.example", "firstName": "Erika", "lastName": "Muster", "password": PASSWORD}
@@ -168,18 +165,11 @@ class Editor:
         return dict(self.call("POST", "/rest/workflows", body))
 
     def activate(self, workflow: dict[str, Any]) -> None:
-        version = self.call("GET", f"/rest/workflows/{workflow['id']}")["versionId"]
-        if self.is_published:
-            self.call("POST", f"/rest/workflows/{workflow['id']}/activate", {"versionId": version})
-        else:
-            self.call("PATCH", f"/rest/workflows/{workflow['id']}", {"active": True, "versionId": version})
+        current = self.call("GET", f"/rest/workflows/{workflow['id']}")
+        self.call("POST", f"/rest/workflows/{workflow['id']}/activate", {"versionId": current["versionId"]})
 
     def deactivate(self, workflow: dict[str, Any]) -> None:
-        if self.is_published:
-            self.call("POST", f"/rest/workflows/{workflow['id']}/deactivate", {})
-        else:
-            version = self.call("GET", f"/rest/workflows/{workflow['id']}")["versionId"]
-            self.call("PATCH", f"/rest/workflows/{workflow['id']}", {"active": False, "versionId": version})
+        self.call("POST", f"/rest/workflows/{workflow['id']}/deactivate", {})
 
     def start(self, path: str, body: bytes, kind: str) -> tuple[int, bytes]:
         """Starts a workflow by its path, as soon as n8n has made it active."""
@@ -512,49 +502,34 @@ def due_invoices(trial: Trial) -> None:
     print(f"Invoices that are due: {len(found)}.")
 
 
-class Installed(NamedTuple):
-    """An n8n that the package must work in."""
-
-    version: str
-    program: Path
-    environment: dict[str, str]
-
-
-def installed(bench: Bench) -> Iterator[Installed]:
-    """The current n8n on Node 24, then the oldest that is supported, as the other script installs it."""
-    yield Installed(N8N_VERSION, bench.n8n / "node_modules" / ".bin" / "n8n", bench.environment)
-    own = {"PATH": os.environ["PATH"], "N8N_RUNNERS_ENABLED": "false", "N8N_EXPRESSION_ENGINE": "legacy"}
-    yield Installed(test_n8n.VERSION, test_n8n.install(), own)
-
-
 @contextmanager
-def started(bench: Bench, n8n: Installed, packed: Path, folder: Path) -> Iterator[Editor]:
+def started(bench: Bench, packed: Path, folder: Path) -> Iterator[Editor]:
     """n8n with the package installed as users install it."""
     nodes = folder / "n8n" / ".n8n" / "nodes"
     nodes.mkdir(parents=True)
     (nodes / "package.json").write_text('{"private": true}')
     bench.run(nodes, "npm", "install", "--offline", "--legacy-peer-deps", "--no-audit", "--no-fund", str(packed))
     environment = {
-        **n8n.environment, "HOME": str(folder / "n8n"), "N8N_USER_FOLDER": str(folder / "n8n"),
+        **bench.environment, "HOME": str(folder / "n8n"), "N8N_USER_FOLDER": str(folder / "n8n"),
         "N8N_ENCRYPTION_KEY": "for this trial only",
         "N8N_PORT": str(N8N_PORT), "N8N_LISTEN_ADDRESS": "127.0.0.1", "N8N_RUNNERS_BROKER_PORT": str(BROKER_PORT),
         "N8N_DIAGNOSTICS_ENABLED": "false", "N8N_VERSION_NOTIFICATIONS_ENABLED": "false", "N8N_TEMPLATES_ENABLED": "false",
         "N8N_SECURE_COOKIE": "false", "N8N_PERSONALIZATION_ENABLED": "false", "WEBHOOK_URL": f"http://127.0.0.1:{N8N_PORT}/",
     }  # fmt: skip
-    with running([str(n8n.program), "start"], environment, folder / "n8n.log"):
+    with running([str(bench.n8n / "node_modules" / ".bin" / "n8n"), "start"], environment, folder / "n8n.log"):
         ready = f"http://127.0.0.1:{N8N_PORT}/healthz/readiness"
         wait_until("n8n", lambda: answers(ready))
-        yield Editor(is_published=not n8n.version.startswith("1."))
+        yield Editor()
 
 
-def trials(bench: Bench, n8n: Installed, packed: Path, folder: Path) -> None:
+def trials(bench: Bench, packed: Path, folder: Path) -> None:
     data = folder / "demo"
     command = [ROOT / ".venv/bin/kontobahn", "serve", "--demo", "--port", SERVICE_PORT, "--data", data]
     own = {**os.environ, "KONTOBAHN_WEBHOOK_ALLOW": f"127.0.0.1:{N8N_PORT}", "KONTOBAHN_LIMIT_API_REQUESTS": "100000"}
     with running([str(part) for part in command], own, folder / "service.log"):
         wait_until("the service", lambda: answers(f"http://127.0.0.1:{SERVICE_PORT}/healthz"))
         facts = json.loads((data / "demo.json").read_text("utf-8"))
-        with Inbox(0) as inbox, started(bench, n8n, packed, folder) as editor, inbox.answering():
+        with Inbox(0) as inbox, started(bench, packed, folder) as editor, inbox.answering():
             trial = Trial(editor, facts, data)
             runs = Runs(trial)
             credential_tests(trial)
@@ -574,11 +549,7 @@ def main() -> int:
     bench = Bench()
     bench.install()
     with tempfile.TemporaryDirectory(prefix="kontobahn-n8n-") as name:
-        packed = pack(bench, Path(name))
-        for n8n in installed(bench):
-            print(f"n8n {n8n.version}")
-            with tempfile.TemporaryDirectory(prefix="kontobahn-n8n-") as folder:
-                trials(bench, n8n, packed, Path(folder))
+        trials(bench, pack(bench, Path(name)), Path(name))
     return 0
 
 
