@@ -87,10 +87,6 @@ EXCUSED: dict[str, str] = {
         "it deletes all that was read of a year, or over a connection; a part holds thousands of postings",
     ),
     **dict.fromkeys(
-        ("ledger/transmissions.py:listing",),
-        "a page of a connection, the latest first; one client's are picked from those of the adviser's others, a few a day",
-    ),
-    **dict.fromkeys(
         ("ledger/transmissions.py:_claim", "ledger/transmissions.py:give_up"),
         "those of a client, or over a connection, that are still on their way",
     ),

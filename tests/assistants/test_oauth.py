@@ -21,6 +21,7 @@ from kontobahn.access.principal import Role
 from kontobahn.api.request_log import Wanted, logged
 from kontobahn.assistants import access, grants
 from kontobahn.assistants.client_documents import read_document
+from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from tests.assistants.assistant import let_in as switch_on
 from tests.assistants.hosted import (
@@ -38,6 +39,7 @@ from tests.assistants.hosted import (
 )
 from tests.dashboard.browsing import Browser
 from tests.harness import ACTOR, Organization, Service, ServiceFactory
+from tests.interleaving import on_postgres, overlap
 from tests.receiver import Answer
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -244,6 +246,22 @@ def test_a_code_is_redeemed_once_by_the_client_that_asked_with_the_verifier_that
     assert maker.fetch_tokens(twice).json()["error"] == "invalid_grant"
     assert ask(service, first["access_token"]).status_code == 401, "a code that comes twice was stolen"
     assert maker.renew(first["refresh_token"]).status_code == 400
+
+
+@on_postgres
+def test_of_two_who_renew_with_one_token_at_once_one_does_and_the_grant_ends(
+    service: Service, owner: Organization, maker: Maker
+) -> None:
+    token = maker.tokens(signed_in(service, owner))["refresh_token"]
+    vault = service.application.context.vault
+
+    def renew(tx: Tx) -> Any:
+        return grants.renew(tx, vault, token=token, client_id=maker.client_id, resource=f"{service.base_url}/mcp")
+
+    outcome = overlap(service.db, renew, renew)
+    assert outcome.lock == "assistants_grant"
+    assert isinstance(outcome.second, grants.Refused)
+    assert ask(service, outcome.first.access).status_code == 401, "the token was stolen from one of them"
 
 
 def test_tokens_are_renewed_in_turn_and_one_that_comes_twice_ends_the_grant(

@@ -269,7 +269,7 @@ def _note(tx: Tx, row: Transmission, state: TransmissionState, progress: str) ->
 
 def _settle(tx: Tx, row: Transmission, progress: Progress) -> Transmission:
     if progress.state not in FINAL and tx.now - row.created_at > GIVEN_UP_AFTER and row.state == "IN_PROGRESS":
-        text = "Der Anbieter hat nach zwei Tagen kein Ergebnis genannt."
+        text = "Nach zwei Tagen wurde vom Anbieter noch kein Ergebnis genannt."
         progress = Progress("UNKNOWN", [*progress.messages, _told(tx, text)])
     moved = _move(
         tx, row, state=progress.state, messages=encode(progress.messages).decode(), lease_until=0,

@@ -13,9 +13,10 @@ import pytest
 from kontobahn.clock import HOUR, SECOND
 from kontobahn.ledger import kassenbuch, transmissions
 from kontobahn.ledger.kassenbuch import NeuerKassenbucheintrag
-from kontobahn.ledger.provider import Author
+from kontobahn.ledger.provider import Author, Transmission
 from simulators.datev import ALL_SERVICES, Datev
 from simulators.datev_jobs import DONE, FAILED, OPEN, PARTLY, RUNNING
+from tests.interleaving import on_postgres, overlap
 from tests.ledger_builder import KASSENBUCH, entry, line
 from tests.providers.datev.office import CLIENT, NewOffice, Office
 
@@ -38,6 +39,13 @@ class Till:
             KASSENBUCH, self.office.owner.key, params={"connectionId": self.office.connection_id}, json=body,
             headers={"Idempotency-Key": key} if key else {},
         )  # fmt: skip
+
+    def write_down(self) -> Transmission:
+        """Writes an entry as a process that dies at once does."""
+        books = self.service.run(self.office.provider.open(self.office.ref, None))
+        checked = kassenbuch.check(msgspec.convert(entry(line(119.0)), NeuerKassenbucheintrag, strict=False))
+        made = self.service.run(books.outgoing_cash_entry(checked))
+        return self.service.db.write_now(transmissions.insert, made, Author("req", "API"), self.office.owner.id)
 
     def time_passes(self, seconds: int = 60) -> None:
         """The service goes on with what it has begun, a while later."""
@@ -205,11 +213,7 @@ def test_entries_of_a_client_go_one_at_a_time_and_in_order(till: Till) -> None:
 def test_a_process_that_died_leaves_an_entry_that_another_finishes(till: Till) -> None:
     """As it is left: claimed, with a job that was begun, and nothing released."""
     context = till.service.application.context
-    books = till.service.run(till.office.provider.open(till.office.ref, None))
-    checked = kassenbuch.check(msgspec.convert(entry(line(119.0)), NeuerKassenbucheintrag, strict=False))
-    made = till.service.run(books.outgoing_cash_entry(checked))
-    author = Author("req", "API")
-    row = till.service.db.write_now(transmissions.insert, made, author, till.office.owner.id)
+    row = till.write_down()
     claimed = till.service.db.write_now(transmissions._claim, row)
     assert claimed is not None
     begun = till.service.run(
@@ -223,6 +227,17 @@ def test_a_process_that_died_leaves_an_entry_that_another_finishes(till: Till) -
     # The one that was thought dead wakes up: it may not release anything any more.
     with pytest.raises(transmissions.LeaseLost):
         till.service.db.write_now(transmissions._note, claimed, "IN_PROGRESS", "")
+
+
+@on_postgres
+def test_of_two_processes_one_takes_an_entry(till: Till) -> None:
+    row = till.write_down()
+    outcome = overlap(
+        till.service.db, lambda tx: transmissions._claim(tx, row), lambda tx: transmissions._claim(tx, row)
+    )
+    assert outcome.lock == "ledger_transmissions"
+    assert outcome.first.attempt == 1
+    assert outcome.second is None
 
 
 @pytest.mark.either_engine
