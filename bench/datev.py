@@ -4,7 +4,6 @@ with msgspec and grouping them; and the memory that the answer needs, at a tenth
 from __future__ import annotations
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
@@ -61,7 +60,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.memory:
         _answer(_packed(_pages(options.memory)))
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        print(measure.peak_memory() // 1024)
         return 0
     count = 100_000 if options.quick else 1_000_000
     print(measure.describe_machine(Path(tempfile.gettempdir())), flush=True)

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import msgspec
 
@@ -84,6 +84,15 @@ def spread(figures: Sequence[float], unit: str = "", digits: int = 0) -> str:
     return f"{middle:,.{digits}f}{unit} ({least:,.{digits}f}-{most:,.{digits}f})"
 
 
+def peak_memory(pid: int | Literal["self"] = "self") -> int:
+    """Bytes of memory that a process had at most; 0 once it has ended. `getrusage` would report its parent's, if that had more."""
+    try:
+        found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except FileNotFoundError:
+        return 0
+    return int(found[1]) * 1024 if found else 0
+
+
 class Process:
     """A process of ours that ends with the `with` block, and whose standard error is kept. Python, if nothing else is said."""
 
@@ -119,11 +128,7 @@ class Process:
 
     def peak_memory(self) -> int:
         """Bytes of memory it had at most, asked while it runs; 0 once it has ended."""
-        try:
-            found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
-        except FileNotFoundError:
-            return 0
-        return int(found[1]) * 1024 if found else 0
+        return peak_memory(self.pid)
 
     def failed(self, sentence: str) -> RuntimeError:
         """An error with the last output of the process."""

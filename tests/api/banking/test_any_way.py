@@ -221,6 +221,12 @@ def test_two_ways_in_either_order(service: Service, pair: tuple[Told, Told]) -> 
         world.check()
 
 
+def announced_under_one_reference(deliveries: list[Told]) -> list[Told]:
+    """An announcement that comes again under another reference is a second one: intraday reports may have only what is new."""
+    issues = [one.issue for one in deliveries if one.way == "camt.052" and one.announced]
+    return [one._replace(issue=issues[0]) if one.way == "camt.052" and one.announced else one for one in deliveries]
+
+
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(kinds, min_size=1, max_size=8), st.lists(batches, max_size=2), st.lists(ways, max_size=6),
@@ -237,6 +243,7 @@ def test_each_booking_is_there_once(
 ) -> None:
     """What statements do not prove may be told in other words: there is a whole one somewhere among the others."""
     world = World(service, real_bookings(rows, sums))
+    before = announced_under_one_reference(before)
     before.insert(place, told(whole, in_parts=in_parts))
     for one in before:
         world.tell(one)
