@@ -280,6 +280,7 @@ def test_tokens_are_renewed_in_turn_and_one_that_comes_twice_ends_the_grant(
     mixed_up = maker.tokens(browser)
     assert maker.renew(mixed_up["refresh_token"], client_id=f"https://{HOST}/another.json").status_code == 400
     assert maker.renew(mixed_up["refresh_token"]).status_code == 400
+    assert '"reason":"mismatch"' in audited(service, owner)[-1][1]
 
     given_back = maker.tokens(browser)
     form = {"token": given_back["refresh_token"], "client_id": f"https://{HOST}/another.json"}

@@ -32,7 +32,7 @@ KEPT_AFTER_END = 90 * DAY
 MAX_GRANTS = 200
 _USE_NOTED_EVERY = MINUTE
 TokenKind = Literal["code", "access", "refresh"]
-EndedBy = Literal["person", "client", "reuse", "user", "role", "switch"]
+EndedBy = Literal["person", "client", "reuse", "mismatch", "user", "role", "switch"]
 
 
 class Grant(NamedTuple):
@@ -163,7 +163,7 @@ def redeem(
         else "The code_verifier does not belong to the code_challenge."
     )  # fmt: skip
     if reason:
-        end(tx, grant, SYSTEM, "reuse")
+        end(tx, grant, SYSTEM, "mismatch")
         return Refused(_INVALID, reason)
     TOKENS.update(tx, token, used_at=tx.now)
     return _make_pair(tx, vault, GRANTS.update(tx, grant, connected_at=tx.now))
@@ -177,7 +177,7 @@ def renew(tx: Tx, vault: Vault, *, token: str, client_id: str, resource: str) ->
     used, grant = found
     reason = _mismatch(grant, client_id, resource)
     if reason:
-        end(tx, grant, SYSTEM, "reuse")
+        end(tx, grant, SYSTEM, "mismatch")
         return Refused(_INVALID, reason)
     TOKENS.update(tx, used, used_at=tx.now)
     tx.run(
