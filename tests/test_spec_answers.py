@@ -54,6 +54,10 @@ def _above_the_limit(service: Service) -> httpx.Response:
     return service.get("/v2/nowhere")
 
 
+# Needs a provider elsewhere: tests/providers/datev holds it.
+_OF_A_JOB = "open items and bookings of a provider that puts them together as a job"
+
+
 @on_sqlite
 def test_the_documented_headers_stand_on_real_answers(start_service: ServiceFactory) -> None:
     answers = _provoke(start_service)
@@ -63,6 +67,8 @@ def test_the_documented_headers_stand_on_real_answers(start_service: ServiceFact
     everything = [answer for given in answers.values() for answer in given]
     for row in table(SPEC / "limits.md", "Headers"):
         header, where = row["Header"], row["On"]
+        if where == _OF_A_JOB:
+            continue
         for answer in everything if where == "every answer" else answers[where]:
             assert header in answer.headers, f"{header} is missing on {answer.status_code} {answer.request.url}"
             if row["Example"].isdigit():

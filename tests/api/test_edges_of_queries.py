@@ -75,6 +75,7 @@ def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organi
         "POST /v2/reconciliation/batches": (of_account, ("from_date", "to_date")),
         "POST /v2/payables": (typed, ("issue_date", "due_date")),
         f"POST /v2/payables/{received}/hold": ({}, ("until",)),
+        "PUT /v2/payables/mailbox": ({"host": "imap.example", "username": "a", "password": "b"}, ("since",)),
         "POST /v2/payables/payment-runs": ({**of_account, "due_by": "2026-03-31"}, ("due_by", "date")),
         "POST /v2/assistants/payments": (to_prepare(account), ("date",)),
         "POST /v2/assistants/cash-entries": (cash_entry(books.connection_id), ("date",)),

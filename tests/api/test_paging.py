@@ -8,9 +8,13 @@ import httpx
 import msgspec
 import pytest
 
+from kontobahn.access.principal import Principal
 from kontobahn.api.declare import Endpoint
 from kontobahn.db import Tx
 from kontobahn.ids import new_id
+from kontobahn.ledger import connections, transmissions
+from kontobahn.ledger.provider import Author, Outgoing
+from kontobahn.payables.handover import HANDOVERS, HandoverRow
 from kontobahn.payables.run_store import RUNS, RunRow
 from tests.assistants.assistant import let_in, to_prepare
 from tests.bank_builder import Bank, account_id, facts, order
@@ -33,8 +37,10 @@ def address_of_next(answer: httpx.Response) -> str | None:
     return answer.links["next"]["url"] if "link" in answer.headers else None
 
 
-def _insert_run(tx: Tx, run: RunRow) -> None:
+def _insert(tx: Tx, run: RunRow, handover: HandoverRow, outgoing: Outgoing) -> None:
     RUNS.insert(tx, run)
+    HANDOVERS.insert(tx, handover)
+    transmissions.insert(tx, outgoing, Author("req", "API"), run.organization_id)
 
 
 def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
@@ -45,6 +51,7 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
     endpoint_id = endpoint["data"]["id"]
     books = Books(service, owner)
     let_in(service, owner)
+    kept = service.db.read_now(connections.find, Principal(owner.id, "owner", (owner.id,)), books.connection_id)
     for number in range(ROWS):
         paid = service.post("/v2/banking/payments", owner.key, json=order(account, reference=f"R{number}"))
         assert paid.status_code == 201, paid.text
@@ -59,7 +66,9 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
         run = RunRow(
             owner.id, new_id(), int(account), "SEPA", None, 0, 0, ACTOR.name, owner.id, None, None, service.clock.now()
         )
-        service.db.write_now(_insert_run, run)
+        handover = HandoverRow(owner.id, new_id(), books.connection_id, "1-1", 0, 0, ACTOR.name, service.clock.now())
+        sent = Outgoing(connection=kept, client_id="1-1", kind="KASSENBUCH", title=f"R{number}", content="{}")
+        service.db.write_now(_insert, run, handover, sent)
     ledger = {"connectionId": books.connection_id}
     year = {**ledger, "geschaeftsjahrStartDatum": "2026-01-01"}
     by_id = {"sort": "id"}
@@ -68,12 +77,14 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
         "list_buchungen": year,
         "list_konten": year,
         "list_imports": ledger,
+        "list_uebermittlungen": ledger,
         # An odd spelling is understood as everywhere, and one that is already there is replaced.
         "list_transactions": {**by_id, "connectionId": connection.id, "FromId": "0"},
         "list_transaction_changes": {"account_id": account, "cursor": ""},
         "list_payments": by_id,
         "list_payables": {},
         "list_payment_runs": {},
+        "list_payables_handovers": {},
         "list_prepared": {},
         "list_events": {"from_date": "2026-01-01", "event": "webhook_test"},
         "list_webhook_deliveries": {"id": endpoint_id},
