@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -81,6 +82,31 @@ def test_a_creditor_is_assigned_and_a_wrong_one_is_said_beside_the_field(inbox: 
     assert 'id="e-konto"' in wrong.text
     assert browser.post(f"{page}/creditor", {"konto": "70001"}).status_code == 303
     assert "to be released" in browser.get(page).text
+
+
+def test_an_unknown_supplier_is_made_from_the_invoice(inbox: Inbox, browser: Browser) -> None:
+    received = inbox.received(as_xml(from_seller(vat_id="DE811569869", name="Teehaus Süd GmbH")))
+    page = f"{PATH}/{received['id']}"
+    (address,) = re.findall(r'href="(/dashboard/partners/new[^"]+)"', browser.get(page).text)
+    shown = browser.get(html.unescape(address)).text
+    assert "Proposed from the invoice" in shown
+    fields = {
+        name: html.unescape(value)
+        for name, value in re.findall(r'<input[^>]* name="(\w+)"[^>]* value="([^"]*)"', shown)
+    }
+    known = {name: fields[name] for name in ("number", "name", "vat_id", "payable")}
+    assert known == {
+        "number": "70002", "name": "Teehaus Süd GmbH", "vat_id": "DE811569869", "payable": received["id"],
+    }  # fmt: skip
+    made = browser.post("/dashboard/partners/new", fields)
+    assert made.headers["location"] == f"{page}?konto=70002"
+    assert re.search(r'name="konto"[^>]* value="70002"', browser.get(made.headers["location"]).text)
+    assert browser.post(f"{page}/creditor", {"konto": "70002"}).status_code == 303
+    shown = browser.get(page).text
+    assert "to be released" in shown
+    assert "partners/new" not in shown
+    elsewhere = browser.post("/dashboard/partners/new", fields | {"number": "70003", "payable": "//stranger.example"})
+    assert elsewhere.headers["location"].startswith("/dashboard/partners?")
 
 
 @pytest.mark.either_engine

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Annotated, Any, cast
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Meta, Struct
@@ -63,6 +65,21 @@ class PartnerForm(Struct):
     vat_id: Annotated[str, Meta(max_length=15)] = ""
 
 
+# The most characters of each field.
+_LENGTHS: dict[str, int] = {
+    one.name: one.type.max_length
+    for one in cast(msgspec.inspect.StructType, msgspec.inspect.type_info(PartnerForm)).fields
+    if isinstance(one.type, msgspec.inspect.StrType) and one.type.max_length
+}
+
+
+def proposal_url(connection_id: str, client_id: str, payable_id: str, proposed: dict[str, str | None]) -> str:
+    """The address of the form for a supplier, filled in with what a received invoice says of it."""
+    fitting = {name: value[: _LENGTHS[name]] for name, value in proposed.items() if value}
+    place = {"connection": connection_id, "client": client_id, "payable": payable_id}
+    return f"{PATH}/new?{urlencode(place | fitting)}"
+
+
 @page("/partners", help="partners")
 async def partners(visit: Visit) -> Response:
     chosen = await books.choose(visit)
@@ -91,7 +108,24 @@ async def payment_terms(visit: Visit) -> Response:
 @page("/partners/new", role="bookkeeping", help="partners")
 async def new_partner_page(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    return visit.show("partner.html", chosen=chosen, partner=None)
+    payable = visit.query.get("payable", [""])[-1]
+    if not payable:
+        return visit.show("partner.html", chosen=chosen, partner=None)
+    proposed = {name: visit.query.get(name, [""])[-1][:length] for name, length in _LENGTHS.items()}
+    proposed["number"] = await _next_supplier(visit, chosen)
+    form = Form({name: [value] for name, value in proposed.items()})
+    return visit.show("partner.html", chosen=chosen, partner=None, form=form, payable=payable)
+
+
+async def _next_supplier(visit: Visit, chosen: ChosenBooks) -> str:
+    """The number after the last supplier's; empty if there is none left."""
+    found = await books.ask(
+        visit, chosen, "personenkonten", lambda opened: opened.partners("", "", 1, "konto", descending=True)
+    )
+    length = chosen.year.konto_laenge + 1
+    last = functional(found[0].konto, chosen.year.konto_laenge) if found else ""
+    after = str(int(last) + 1) if last[:1] in ("7", "8", "9") else f"7{1:0{length - 1}}"
+    return after if len(after) == length else ""
 
 
 @action("/partners/new")
@@ -118,8 +152,16 @@ async def _save(visit: Visit, found: Partner | None) -> Response:
         with visit.form.refusals(**_FIELDS):
             body = _body(chosen, wanted, found)
             await visit.ask(rewe.save_personenkonto, query=books.query_of(chosen), body=body)
-            return visit.redirect(chosen.url(PATH, search=wanted.number), _("The partner is saved."))
-    return visit.show("partner.html", chosen=chosen, partner=found)
+            return visit.redirect(_after_saving(visit, chosen, wanted.number), _("The partner is saved."))
+    return visit.show("partner.html", chosen=chosen, partner=found, payable=visit.form.text("payable"))
+
+
+def _after_saving(visit: Visit, chosen: ChosenBooks, number: str) -> str:
+    """Back to the invoice that the supplier was made for, with its number filled in, or to the list."""
+    payable = visit.form.text("payable")
+    if re.fullmatch(r"[0-9a-f-]{36}", payable):
+        return f"{ROOT}/payables/{payable}?{urlencode({'konto': number})}"
+    return chosen.url(PATH, search=number)
 
 
 def _body(chosen: ChosenBooks, wanted: PartnerForm, found: Partner | None) -> Personenkonto:

@@ -21,6 +21,7 @@ from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form, words_of
 from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.pages import partners
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -199,6 +200,8 @@ async def payable(visit: Visit, id: str) -> Response:
         view=view,
         state=STATES[row.status],
         konto=written(row.konto) if row.konto else "",
+        chosen_konto=visit.query.get("konto", [""])[-1][:9],
+        new_supplier=_new_supplier(row, invoice) if not row.konto and visit.may("bookkeeping") else "",
         sections=[(section, _columns(section)) for section in document.sections(invoice, language)],
         title=document.title_of(invoice, language),
         findings=[(one, one.message(language)) for one in msgspec.json.decode(row.findings, type=list[Finding])],
@@ -215,6 +218,25 @@ async def payable(visit: Visit, id: str) -> Response:
         accounts=_typed(visit.form) or _accounts(row, view, facts.booked, written),
         may_book=bool(row.konto) and row.status != "rejected" and row.currency_code == "EUR",
     )
+
+
+def _new_supplier(row: PayableRow, invoice: Invoice) -> str:
+    """The address of the form for a supplier with what the invoice says of it; empty without books."""
+    if not (row.connection_id and row.client_id):
+        return ""
+    seller = invoice.seller
+    place = seller.address
+    proposed = {
+        "name": row.creditor_name,
+        "street": place and place.street,
+        "postal_code": place and place.postal_code,
+        "city": place and place.city,
+        "email": seller.contact and seller.contact.email,
+        "phone": seller.contact and seller.contact.phone,
+        "iban": row.creditor_iban,
+        "vat_id": row.creditor_vat_id,
+    }
+    return partners.proposal_url(row.connection_id, row.client_id, row.id, proposed)
 
 
 def _accounts(
