@@ -13,6 +13,7 @@ from kontobahn.dashboard import attention, figures
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
+from kontobahn.ledger import connections, transmissions
 from kontobahn.ledger.routes import rewe
 from kontobahn.payables import store as payables
 from kontobahn.payables.rules import Status
@@ -26,12 +27,12 @@ DAYS = 14
 MAX_FILES = 50
 Kind = Literal[
     "bank_reconnect", "bank_off", "consent_ends", "ledger_reconnect", "receiver_stopped", "unmatched", "failed_events",
-    "refused_file", "handover", "release", "prepared", "stopped_invoices", "invoices",
+    "refused_file", "handover", "release", "prepared", "stopped_invoices", "invoices", "transmission",
 ]  # fmt: skip
 # The most urgent first.
 _ORDER: tuple[Kind, ...] = (
     "release", "prepared", "bank_reconnect", "bank_off", "ledger_reconnect", "consent_ends", "refused_file",
-    "stopped_invoices", "invoices", "unmatched", "handover", "failed_events", "receiver_stopped",
+    "transmission", "stopped_invoices", "invoices", "unmatched", "handover", "failed_events", "receiver_stopped",
 )  # fmt: skip
 
 
@@ -75,6 +76,7 @@ def find(tx: Tx, organization_id: str) -> list[Todo]:
             )
         )  # fmt: skip
     found += _refused_files(tx, organization_id)
+    found += _troubled_transmissions(tx, organization_id)
     waiting = batch_store.count_waiting(tx, organization_id, berlin_date(tx.now))
     if waiting:
         found.append(Todo("handover", "", f"{ROOT}/handovers", waiting))
@@ -124,7 +126,26 @@ def _refused_files(tx: Tx, organization_id: str) -> list[Todo]:
     return found
 
 
+def _troubled_transmissions(tx: Tx, organization_id: str) -> list[Todo]:
+    numbers = transmissions.troubled(tx, organization_id, tx.now - DAYS * DAY)
+    return [
+        Todo(
+            "transmission",
+            one.bezeichnung or one.id,
+            f"{ROOT}/ledger/connections/{one.id}/transmissions",
+            numbers[one.id],
+        )
+        for one in (connections.listing(tx, (organization_id,)) if numbers else [])
+        if one.id in numbers
+    ]
+
+
 def said(item: Todo) -> Said:
+    return _said_of_work(item) or _said_of_connections(item)
+
+
+def _said_of_work(item: Todo) -> Said | None:
+    """The words of what people work on."""
     name = item.name
     if item.kind == "release":
         text = _(
@@ -146,6 +167,18 @@ def said(item: Todo) -> Said:
             "One received invoice waits to be released.", "%(num)s received invoices wait to be released.", item.number
         )
         return Said(text, "", _("Look at it"), False)
+    if item.kind == "transmission":
+        text = ngettext(
+            "One transmission to the books needs a look.",
+            "%(num)s transmissions to the books need a look.",
+            item.number,
+        )
+        return Said(text, name, _("See why"), True)
+    return None
+
+
+def _said_of_connections(item: Todo) -> Said:
+    name = item.name
     if item.kind == "bank_reconnect":
         return Said(_("%(name)s needs you to sign in again.", name=name), "", _("Renew"), True)
     if item.kind == "bank_off":

@@ -8,6 +8,7 @@ One at a time of a client and kind, in the order in which they came. The outcome
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -50,9 +51,12 @@ HOLD_SECONDS = 2 * 365 * DAY // SECOND
 GIVEN_UP_AFTER = 2 * DAY
 SHORTEST_PAUSE, LONGEST_PAUSE = 60, 3600
 AT_ONCE = 20
+# More than a person looks at one by one.
+MAX_TROUBLED = 100
 
 TRANSMISSIONS = Table("ledger_transmissions", Transmission, key=("organization_id", "id"))
 _LEASE = Lease("ledger_transmissions", ("organization_id", "id", "attempt"), LEASE_SECONDS)
+_IS_TROUBLED = "state = 'UNKNOWN' OR state = 'PARTIAL_SUCCESS' OR (state = 'FAILED' AND kind = 'BUCHUNGSSTAPEL')"
 _IS_OPEN = "(state = 'OPEN' OR state = 'IN_PROGRESS')"
 
 
@@ -356,6 +360,19 @@ def find(tx: Tx, connection: ConnectionRef, transmission_id: str) -> Transmissio
         tx, "organization_id = ? AND connection_id = ? AND id = ?",
         connection.organization_id, connection.id, transmission_id.lower(),
     )  # fmt: skip
+
+
+def troubled(tx: Tx, organization_id: str, since: int) -> dict[str, int]:
+    """Counts those of each connection that a person has to look at: of which a part was taken, or nobody knows, or batches that failed.
+
+    Of anything else that failed the caller was told.
+    """
+    rows = tx.all(
+        "SELECT connection_id FROM ledger_transmissions WHERE organization_id = ? AND updated_at >= ? AND"
+        f" ({_IS_TROUBLED}) ORDER BY updated_at DESC LIMIT {MAX_TROUBLED}",
+        organization_id, since,
+    )  # fmt: skip
+    return Counter(str(connection_id) for (connection_id,) in rows)
 
 
 def messages_of(row: Transmission) -> list[Meldung]:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from kontobahn.clock import HOUR, SECOND
+from kontobahn.dashboard import todo
 from kontobahn.ledger import kassenbuch, transmissions
 from kontobahn.ledger.kassenbuch import NeuerKassenbucheintrag
 from kontobahn.ledger.provider import Author, Transmission
@@ -163,6 +164,11 @@ def test_what_becomes_of_an_entry_is_a_state_that_can_be_seen(till: Till) -> Non
     assert till.book("k2", **entry(line(1.0), line(2.0))).json() == partly.json()
     assert till.book("k1").json()["ledgerAntwort"]["status"] == "SUCCESS"
     assert (till.states, till.spent) == (["SUCCESS", "PARTIAL_SUCCESS", "FAILED"], 2)
+    # The caller was told of the one that failed; the other needs a person.
+    waiting = till.service.db.read_now(todo.find, till.office.owner.id)
+    assert [(one.kind, one.number) for one in waiting if one.kind == "transmission"] == [("transmission", 1)]
+    till.service.clock.advance(seconds=15 * 86_400)
+    assert "transmission" not in [one.kind for one in till.service.db.read_now(todo.find, till.office.owner.id)]
 
 
 @pytest.mark.usefixtures("hurried")

@@ -43,6 +43,8 @@ CREATE TABLE ledger_transmissions (
 );
 CREATE INDEX ledger_transmissions_of_connection ON ledger_transmissions (organization_id, connection_id, id);
 CREATE INDEX ledger_transmissions_of_client ON ledger_transmissions (organization_id, connection_id, client_id, id);
+CREATE INDEX ledger_transmissions_troubled ON ledger_transmissions (organization_id, updated_at)
+  WHERE state = 'UNKNOWN' OR state = 'PARTIAL_SUCCESS' OR (state = 'FAILED' AND kind = 'BUCHUNGSSTAPEL');
 CREATE INDEX ledger_transmissions_due ON ledger_transmissions (next_step_at, id) WHERE state = 'OPEN' OR state = 'IN_PROGRESS';
 CREATE INDEX ledger_transmissions_on_their_way ON ledger_transmissions (organization_id, connection_id, client_id, kind, id)
   WHERE state = 'OPEN' OR state = 'IN_PROGRESS';
