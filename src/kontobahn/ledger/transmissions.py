@@ -409,9 +409,11 @@ def _content(tx: Tx, row: Transmission, position: int) -> bytes:
 def find_image(tx: Tx, connection: ConnectionRef, client_id: str, image_id: str) -> ReceiptImage | None:
     """Returns a receipt that was sent along with an entry of this client: the provider does not give it back."""
     row = tx.one(
-        "SELECT f.dateiname, f.mime_typ, f.sha256, f.content FROM ledger_transmission_files f JOIN ledger_transmissions t"
-        " ON t.organization_id = f.organization_id AND t.id = f.transmission_id"
-        " WHERE f.organization_id = ? AND f.id = ? AND t.connection_id = ? AND t.client_id = ?",
-        connection.organization_id, image_id.lower(), connection.id, client_id,
+        "SELECT dateiname, mime_typ, sha256, content, transmission_id FROM ledger_transmission_files"
+        " WHERE organization_id = ? AND id = ?",
+        connection.organization_id, image_id.lower(),
     )  # fmt: skip
-    return None if row is None else ReceiptImage(row[0], row[1], row[2], bytes(row[3]))
+    sent_with = None if row is None else find(tx, connection, row[4])
+    if row is None or sent_with is None or sent_with.client_id != client_id:
+        return None
+    return ReceiptImage(row[0], row[1], row[2], bytes(row[3]))
