@@ -110,7 +110,7 @@ async def new_partner_page(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     payable = visit.query.get("payable", [""])[-1]
     if not payable:
-        return visit.show("partner.html", chosen=chosen, partner=None)
+        return visit.show("partner.html", chosen=chosen, partner=None, payable="")
     proposed = {name: visit.query.get(name, [""])[-1][:length] for name, length in _LENGTHS.items()}
     proposed["number"] = await _next_supplier(visit, chosen)
     form = Form({name: [value] for name, value in proposed.items()})
@@ -136,7 +136,7 @@ async def make_partner(visit: Visit) -> Response:
 @page("/partners/{konto}", help="partners")
 async def partner_page(visit: Visit, konto: str) -> Response:
     chosen, found = await _find(visit, konto)
-    return visit.show("partner.html", chosen=chosen, partner=found, form=_form_of(chosen, found))
+    return visit.show("partner.html", chosen=chosen, partner=found, payable="", form=_form_of(chosen, found))
 
 
 @action("/partners/{konto}")
