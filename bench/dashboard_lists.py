@@ -32,7 +32,7 @@ from kontobahn.settings import load
 from kontobahn.vault import Vault, open_vault
 
 LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "error"}
-MOST = 3
+MAX_TIMES = 3
 # Ten years of a busy company: some eight payments a working day, and four accounts with a statement each.
 PAYMENTS_MADE, STATEMENTS_READ = 20_000, 10_000
 MINUTE = 60_000_000
@@ -107,7 +107,7 @@ def _beside(server: measure.Child, rounds: int, page: str, call: str, token: str
     name = page.partition("?")[0]
     return measure.at_most(
         f"{name}, beside {call.partition('?')[0]}", measure.spread([item * 1000 for item in ours], " ms", 1),
-        measure.spread([item * 1000 for item in beside], " ms", 1), measure.median_ratio(ours, beside), MOST,
+        measure.spread([item * 1000 for item in beside], " ms", 1), measure.median_ratio(ours, beside), MAX_TIMES,
     )  # fmt: skip
 
 

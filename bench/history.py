@@ -30,7 +30,7 @@ from kontobahn.vault import open_vault
 
 TIMES = (1, 10, 100)
 # A lookup in a table of a hundred times the rows takes a step or two more, and fewer of its pages are in the cache.
-MOST = 2
+MAX_TIMES = 2
 YEAR = date(2026, 1, 1)
 DEBTORS, OF_THIS_YEAR = 200, 500
 # A page of the cash book reads the day that it begins in, so its entries are spread over a year as a shop's are.
@@ -159,7 +159,7 @@ def _ask(served: list[Served], rounds: int) -> tuple[list[Row], list[list[str]]]
         first, *more = ([item * 1000 for item in some[1:]] for some in taken)
         ratios = [statistics.median(some) / statistics.median(first) for some in more]
         beside, ours = measure.spread(first, " ms", 1), measure.spread(more[-1], " ms", 1)
-        rows.append(measure.at_most(f"{name}, with {TIMES[-1]} times the history", ours, beside, ratios[-1], MOST))
+        rows.append(measure.at_most(f"{name}, with {TIMES[-1]} times the history", ours, beside, ratios[-1], MAX_TIMES))
         lines.append([name, beside, *(f"{ratio:.2f}" for ratio in ratios)])
     return rows, lines
 

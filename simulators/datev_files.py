@@ -16,7 +16,7 @@ from simulators.datev_jobs import AN_HOUR, POLLS
 from simulators.datev_refusals import Refuse
 
 HELP = "http://www.datev.de/hilfe/"
-MOST_BYTES = 50_000_000
+MAX_BYTES = 50_000_000
 OLDEST = {BUCHUNGSSTAPEL.number: 12, PERSONENKONTEN.number: 5}
 _NAME = re.compile(r"EXTF_.{0,51}\.csv")
 _REFERENCE = re.compile(r"[-0-9A-Za-z_äöüÄÖÜß. +?;]{0,254}")
@@ -76,7 +76,7 @@ class Files:
             raise _problem(400, "1008832", "Invalid header fields", "Filename or Reference-Id")
         if headers.get("content-type") != "application/octet-stream":
             raise _problem(415, "1008832", "Unsupported Media Type", "")
-        if len(body) > MOST_BYTES:
+        if len(body) > MAX_BYTES:
             raise _problem(413, "1008833", "Invalid file", "File size exceeds 50 MB")
         job_id = str(uuid.uuid4())
         category, rows, wrong = _checked(client_id, body)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
-import time
 from pathlib import Path
 
+from torture import killed
 from torture.bank_trials import TRIALS, Person, Trial
 from torture.killed import Killed, until
 
@@ -94,11 +93,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50, help="in the middle of each kind of thing")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="kontobahn-torture-") as folder:
-        print(run(Path(folder), chosen.provider, chosen.kills, chosen.seed))
-    print(f"{time.monotonic() - started:.0f} seconds")
-    return 0
+    return killed.report(lambda folder: run(folder, chosen.provider, chosen.kills, chosen.seed))
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ import argparse
 import asyncio
 import sqlite3
 import sys
-import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,7 @@ from kontobahn.settings import load
 from kontobahn.vault import open_vault
 from simulators.datev import ALL_SERVICES, SCOPES, Datev
 from simulators.enable_banking_server import How
+from torture import killed
 from torture.killed import Killed, until
 
 CLIENT = "29098-55003"
@@ -168,11 +167,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=5, help="at each of the ten moments")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="kontobahn-torture-") as folder:
-        print(run(Path(folder), chosen.kills, chosen.seed))
-    print(f"{time.monotonic() - started:.0f} seconds")
-    return 0
+    return killed.report(lambda folder: run(folder, chosen.kills, chosen.seed))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ import argparse
 import asyncio
 import sqlite3
 import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
@@ -21,8 +19,9 @@ from pathlib import Path
 
 import httpx
 
-from kontobahn.datev.sessions import MOST_TRIES
+from kontobahn.datev.sessions import MAX_TRIES
 from simulators.enable_banking_server import How
+from torture import killed
 from torture.datev_kills import CLIENT, MOMENTS, Kills
 from torture.killed import until
 
@@ -61,7 +60,7 @@ class SignInKills(Kills):
         requests = self._asked() - asked
         for _ in range(3):
             assert self.read().status_code == answer.status_code
-        assert self._asked() - asked == requests <= MOST_TRIES, f"{requests} requests to renew"
+        assert self._asked() - asked == requests <= MAX_TRIES, f"{requests} requests to renew"
         self.ends["alive" if is_alive else "expired"] += 1
         if not is_alive:
             self.connection_id = asyncio.run(self._sign_in())
@@ -95,11 +94,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50, help="at either of the two moments")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="kontobahn-torture-") as folder:
-        print(run(Path(folder), chosen.kills, chosen.seed))
-    print(f"{time.monotonic() - started:.0f} seconds")
-    return 0
+    return killed.report(lambda folder: run(folder, chosen.kills, chosen.seed))
 
 
 if __name__ == "__main__":

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from simulators.ebics_bank import Break
 from simulators.ebics_bank.breaks import How
+from torture import killed
 from torture.bank_trials import EbicsTrial, Person
 from torture.banks import check
 from torture.killed import Killed, until
@@ -168,11 +167,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--version", choices=("H004", "H005"), default="H005")
     chosen = parser.parse_args()
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="kontobahn-torture-") as folder:
-        print(run(Path(folder), chosen.kills, chosen.seed, chosen.version))
-    print(f"{time.monotonic() - started:.0f} seconds")
-    return 0
+    return killed.report(lambda folder: run(folder, chosen.kills, chosen.seed, chosen.version))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -32,6 +33,15 @@ _CLAIMS = (
     "UPDATE idempotency_keys SET lease_until = 0 WHERE lease_until IS NOT NULL",
     "UPDATE job_leases SET lease_until = 0",
 )
+
+
+def report(trial: Callable[[Path], str]) -> int:
+    """Runs a trial in a folder of its own, and prints what came of it and how long that took."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="kontobahn-torture-") as folder:
+        print(trial(Path(folder)))
+    print(f"{time.monotonic() - started:.0f} seconds")
+    return 0
 
 
 class _Acting:

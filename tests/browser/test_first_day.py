@@ -17,7 +17,7 @@ from tests.harness import PASSWORD, Service, running_service
 from tests.statement_builder import Booking, Sheet, camt
 from tests.unit.formats.extf.files import satz
 
-MOST_CLICKS, MOST_TO_INVITE = 25, 4
+MAX_CLICKS, MAX_TO_INVITE = 25, 4
 
 
 @pytest.fixture
@@ -65,10 +65,10 @@ def test_an_owner_gets_to_the_first_matched_payment_without_a_terminal(browser: 
         set_up_books(owner)
         set_up_bank(owner)
         match_a_payment(owner)
-        assert owner.clicks <= MOST_CLICKS
+        assert owner.clicks <= MAX_CLICKS
         owner.clicks = 0
         invite(owner)
-        assert owner.clicks <= MOST_TO_INVITE
+        assert owner.clicks <= MAX_TO_INVITE
         add_a_client(owner)
         assert owner.problems == []
 

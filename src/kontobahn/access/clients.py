@@ -18,7 +18,7 @@ from kontobahn.sentences import said
 from kontobahn.vault import Vault
 
 # More than an adviser has; a script that creates them one after another ends here.
-MOST = 2_000
+MAX_CLIENTS = 2_000
 
 
 class KeptClient(NamedTuple):
@@ -49,8 +49,8 @@ def administered(tx: Tx, principal: Principal, client_id: str) -> KeptClient:
 def create(tx: Tx, principal: Principal, name: str, actor: Actor) -> Organization:
     """Creates a client that this person administers; colleagues are given access then."""
     users.lock(tx, principal.organization_id)
-    if len(listing(tx, principal)) >= MOST:
-        raise Conflict(said("A person looks after at most {most} clients.", most=MOST))
+    if len(listing(tx, principal)) >= MAX_CLIENTS:
+        raise Conflict(said("A person looks after at most {most} clients.", most=MAX_CLIENTS))
     made = organizations.create(tx, name, actor)
     client_access.give_by_operator(tx, users.get(tx, principal, principal.user_id or ""), made.id, "admin", actor)
     return made

@@ -47,7 +47,7 @@ OPEN, RUNNING = 0, 1
 _FINAL: dict[int, TransmissionState] = {2: "SUCCESS", 3: "FAILED", 4: "PARTIAL_SUCCESS", 5: "FAILED"}
 _KINDS: dict[str, Meldungsart] = {"information": "INFO", "warning": "WARNUNG", "error": "FEHLER"}
 # One that is still open after so many releases will never be carried out.
-MOST_RELEASES = 3
+MAX_RELEASES = 3
 
 
 class Way(Struct):
@@ -158,7 +158,7 @@ class CashEntries:
             )
         pause = pause_seconds(sent.polls)
         if status == OPEN:
-            if way.releases >= MOST_RELEASES and await self._jobs.discard(connection, sent.client_id, way.job_id):
+            if way.releases >= MAX_RELEASES and await self._jobs.discard(connection, sent.client_id, way.job_id):
                 return Progress("FAILED", [self._told("DATEV hat den Auftrag nicht begonnen.")])
             await self._release(connection, sent, notebook, way)
             return Progress("IN_PROGRESS", [], pause)

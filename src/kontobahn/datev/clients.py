@@ -20,7 +20,7 @@ from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.sentences import said
 
 EXPORT = "Datenservice Export Rechnungswesen"
-PAGE, MOST_PAGES = 100, 50
+PAGE, MAX_PAGES = 100, 50
 YEARS_KEPT = HOUR
 
 
@@ -92,7 +92,7 @@ class Clients:
 
     async def _list(self, connection: ConnectionRef) -> list[ListedClient]:
         found: dict[str, ListedClient] = {}
-        for page in range(MOST_PAGES):
+        for page in range(MAX_PAGES):
             path = f"clients?skip={page * PAGE}&top={PAGE}"
             some = await self._services.get(connection, "clients", path, list[ListedClient])
             found.update({one.id: one for one in some})

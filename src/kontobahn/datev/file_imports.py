@@ -25,7 +25,7 @@ from kontobahn.threads import Pool
 # DATEV lists no more at once. A file is looked for among the latest.
 LISTED = 100
 # A file whose answer was lost is looked for so often.
-MOST_LOOKS = 3
+MAX_LOOKS = 3
 _EXISTS = "#DCO01012"
 _WRONG_TYPE = ("#DCO01015", "#DCO01215")
 
@@ -157,10 +157,10 @@ class FileImports:
     async def _missing(
         self, connection: ConnectionRef, sent: Transmission, notebook: Notebook, file: SentFile, way: Way
     ) -> Progress:
-        if sent.polls < MOST_LOOKS:
+        if sent.polls < MAX_LOOKS:
             return Progress("IN_PROGRESS", [], pause_seconds(sent.polls))
         # The same record of a person account twice is once; bookings would be there twice.
-        if sent.kind == "PERSONENKONTO" and way.releases < MOST_LOOKS:
+        if sent.kind == "PERSONENKONTO" and way.releases < MAX_LOOKS:
             await self._send(connection, sent, notebook, file, way)
             return Progress("IN_PROGRESS", [], pause_seconds(sent.polls))
         text = f"Es ist nicht bekannt, ob die Datei {file.name} bei DATEV angekommen ist."

@@ -34,11 +34,11 @@ WAIT_SECONDS, LOOK_SECONDS = 20.0, 0.1
 _PAUSES = (5, 10, 20, 40, 80, 160, 300, 600, 900, 1500)
 _LAST_PAUSE = 600
 # Another process may be done long before DATEV may be asked again.
-MOST_RETRY_SECONDS = 60
+MAX_RETRY_SECONDS = 60
 # After a job that failed no other is begun for this long.
 AFTER_FAILURE = 900 * SECOND
 LEASE_SECONDS = 120.0
-MOST_PAGES = 25_000
+MAX_PAGES = 25_000
 
 
 # --- The job
@@ -101,7 +101,7 @@ class Postings:
             if loop.time() >= give_up_at or wait > WAIT_SECONDS:
                 raise ProviderError(
                     503, "DATEV is putting the postings together: ask again later", type="pending",
-                    retry_after_seconds=min(wait, MOST_RETRY_SECONDS),
+                    retry_after_seconds=min(wait, MAX_RETRY_SECONDS),
                 )  # fmt: skip
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -146,7 +146,7 @@ class Postings:
     async def _take(self, connection: ConnectionRef, key: JobKey, job: Job) -> None:
         labels = await self._labels(connection, key)
         number = 1
-        for page in range(1, MOST_PAGES + 1):
+        for page in range(1, MAX_PAGES + 1):
             path = f"clients/{part(key.client_id)}/account-postings-jobs/{part(job.job_id)}?page={page}"
             reply = await self._services.ask(connection, "GET", "exchange", path, max_bytes=MAX_LIST_BYTES)
             parts, count = await self._pool.run(pack, reply.content, number)

@@ -25,7 +25,7 @@ from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS
 DISCOUNT = "cash_discount_posting"
 # A posting that names no currency is in that of the books.
 _EUROS = frozenset({"EUR", ""})
-MOST_EUROS = 10**12
+MAX_EUROS = 10**12
 LAST_LEDGER_ACCOUNT = 10**SACHKONTO_DIGITS - 1
 HIGHEST_ACCOUNT = 10**PERSONENKONTO_DIGITS - 1
 # Person accounts are spread over the first shares; a prime, because most of their numbers end in zeros.
@@ -129,7 +129,7 @@ def cents(amount: Decimal | None) -> int:
     if amount is None:
         return 0
     try:
-        if amount.is_finite() and abs(amount) > MOST_EUROS:
+        if amount.is_finite() and abs(amount) > MAX_EUROS:
             raise ValueError("is too large")
         return money.to_minor(amount)
     except ValueError as error:
@@ -262,7 +262,7 @@ def _marks(rows: list[AccountPosting]) -> list[int]:
 
 def _amounts(rows: list[AccountPosting]) -> list[int]:
     amounts = [row.amountDebit - row.amountCredit for row in rows]
-    if max(amounts) <= MOST_EUROS and min(amounts) >= -MOST_EUROS:
+    if max(amounts) <= MAX_EUROS and min(amounts) >= -MAX_EUROS:
         found = [int(amount * 100 + 0.5) if amount >= 0 else -int(0.5 - amount * 100) for amount in amounts]
         # The nearest float to so many cents is the one that was sent: no amount has a part of a cent.
         if [betrag / 100 for betrag in found] == amounts:

@@ -39,7 +39,7 @@ LEASE_SECONDS = 90.0
 # For how long a call waits for the process that renews, looking this often.
 PATIENCE_SECONDS, LOOK_SECONDS = 20.0, 0.05
 # A refresh token is sent again once if the answer was lost, and never a third time.
-MOST_TRIES = 2
+MAX_TRIES = 2
 _INVALID = ("invalid_grant", "invalid_token")
 
 
@@ -108,7 +108,7 @@ class Sessions:
 
     async def _renew(self, connection: ConnectionRef, session: Session, tries: int) -> None:
         """Redeems the refresh token while the lease is ours. Raises ProviderError if that leads to no new one."""
-        if tries > MOST_TRIES:
+        if tries > MAX_TRIES:
             await self._db.write(end, connection, session.generation, "expired")
             raise ended("expired")
         tokens = self._opened(session)

@@ -122,7 +122,7 @@ def test_a_renewal_that_never_arrived_costs_nothing(office: Office) -> None:
 
 def test_a_process_that_died_while_it_renewed_leaves_a_sign_in_that_lives_or_has_expired(office: Office) -> None:
     office.sign_in()
-    for _ in range(sessions.MOST_TRIES):
+    for _ in range(sessions.MAX_TRIES):
         office.service.clock.advance(seconds=ACCESS_SECONDS)
         session = office.service.db.read_now(sessions.find, office.ref)
         assert session is not None

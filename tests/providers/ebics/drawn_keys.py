@@ -17,10 +17,10 @@ _numbers = itertools.count()
 
 @cache
 def _key(number: int) -> rsa.RSAPrivateKey:
-    return rsa.generate_private_key(65537, keys.LEAST_BITS)
+    return rsa.generate_private_key(65537, keys.MIN_BITS)
 
 
 def draw_keys(patch: pytest.MonkeyPatch) -> None:
     """From now on, a key that is made is the next of a few that are made once in a process."""
-    patch.setattr(keys, "BITS", keys.LEAST_BITS)
+    patch.setattr(keys, "BITS", keys.MIN_BITS)
     patch.setattr(keys, "_make", lambda bits: _key(next(_numbers) % KEYS))

@@ -30,7 +30,7 @@ from kontobahn.sentences import said
 
 Protocol = Literal["H004", "H005"]
 KeyVersion = Literal["A005", "A006", "X002", "E002"]
-BITS, LEAST_BITS, MOST_BITS = 3072, 2048, 8192
+BITS, MIN_BITS, MAX_BITS = 3072, 2048, 8192
 # The bank compares keys on paper, so the end of the certificate is only a formality; a renewal would need paper again.
 VALID = timedelta(days=3650)
 _USAGES = {
@@ -138,13 +138,13 @@ def from_certificate(version: KeyVersion, der: bytes) -> PublicKey:
 def checked(key: PublicKey) -> PublicKey:
     """Raises EbicsError if the key is too short, or no RSA key at all."""
     bits = key.modulus.bit_length()
-    if not LEAST_BITS <= bits <= MOST_BITS:
+    if not MIN_BITS <= bits <= MAX_BITS:
         raise EbicsError(
             said(
                 "The key {version} has {bits} bits; at least {least} are needed.",
                 version=key.version,
                 bits=bits,
-                least=LEAST_BITS,
+                least=MIN_BITS,
             )
         )
     try:
