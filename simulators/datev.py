@@ -288,11 +288,13 @@ class Datev:
     def respond(
         self, method: str, target: str, headers: dict[str, str], body: bytes, how: How | None
     ) -> tuple[int, dict[str, str], bytes]:
-        if how in ("500", "502", "408", "429", "nonsense", "echo"):
+        if how in ("500", "502", "408", "429", "nonsense", "echo", "dropped"):
             self.asked.append((method, urlsplit(target).path))
-        if how == "held":
+        if how in ("held", "dropped"):
             self.reached.set()
             self.go_on.wait()
+        if how == "dropped":
+            return 504, {}, b""
         ids = {"X-Global-Transaction-ID": uuid.uuid4().hex, "V-Cap-Request-ID": uuid.uuid4().hex}
         if how == "500":
             problem = {"title": "Internal Server Error", "status": 500, "detail": DO_NOT_RETRY}

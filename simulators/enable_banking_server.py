@@ -8,7 +8,10 @@ from typing import Literal, Protocol
 
 # unheard: it never got the request. lost: it did what was asked, and the answer is lost. half: the answer ends in the middle.
 # echo: a refusal that repeats all that was sent. late: the answer waits until `go_on` is set. held: the request itself does.
-How = Literal["500", "502", "408", "429", "bank-429", "unheard", "lost", "half", "nonsense", "echo", "late", "held"]
+# dropped: it does too, and then never gets there.
+How = Literal[
+    "500", "502", "408", "429", "bank-429", "unheard", "lost", "half", "nonsense", "echo", "late", "held", "dropped"
+]
 
 
 class Answering(Protocol):

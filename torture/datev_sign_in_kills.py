@@ -1,9 +1,9 @@
-"""The sign-in at a simulated DATEV is renewed while the service is killed: before DATEV redeems the token, before the new one is stored.
+"""The sign-in at a simulated DATEV is renewed while the service is killed: before DATEV has the token, and until the new one is stored.
 
-A refresh token can be redeemed once. So the sign-in lives on, or it has ended and the call says where to sign in again; at most two
-requests are made for it, and none after that.
+A refresh token can be redeemed once. So the sign-in lives on where DATEV never had the token, or the new one was stored; otherwise it
+has ended, and the call says where to sign in again. At most two requests are made for it, and none after that.
 
-    python -m torture.datev_sign_in_kills --kills 50
+    python -m torture.datev_sign_in_kills --kills 25
 """
 
 from __future__ import annotations
@@ -16,16 +16,31 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 
 from kontobahn.datev.sessions import MAX_TRIES
 from simulators.enable_banking_server import How
 from torture import killed
-from torture.datev_kills import CLIENT, MOMENTS, Kills
+from torture.datev_kills import CLIENT, Kills
 from torture.killed import until
 
-Moments = Sequence[tuple[How, str]]
+
+class Moment(NamedTuple):
+    """A moment of a renewal: which request it is at, and whether the sign-in outlives a kill there."""
+
+    name: str
+    request: str
+    how: How
+    is_alive: bool
+
+
+BEFORE = Moment("before DATEV has the token", "/token", "dropped", True)
+MEANWHILE = Moment("while DATEV redeems it", "/token", "held", False)
+UNSTORED = Moment("before the new one is stored", "/token", "late", False)
+STORED = Moment("after it was stored", "sums-and-balances", "held", True)
+MOMENTS = (BEFORE, MEANWHILE, UNSTORED, STORED)
 
 
 class SignInKills(Kills):
@@ -42,18 +57,19 @@ class SignInKills(Kills):
             headers={"x-api-key": running.key},
         )  # fmt: skip
 
-    def interrupt_renewal(self, how: How, moment: str) -> None:
+    def interrupt_renewal(self, moment: Moment) -> None:
         """The token is old, the service is killed while it renews it, and the call is repeated until it is answered."""
         assert self.read().status_code == 200
         self._outdate()
         asked = self._asked()
-        self.datev.breaks = [("/token", how)]
-        self.service.when_reached(f"{moment} renewal", self.read, self.datev.reached, self.datev.go_on)
+        self.datev.breaks = [(moment.request, moment.how)]
+        self.service.when_reached(moment.name, self.read, self.datev.reached, self.datev.go_on)
         self.service.let_claims_end()
         found: list[httpx.Response] = []
         until(lambda: bool(found.append(self.read()) or found[-1].status_code != 503), "no answer")  # type: ignore[func-returns-value]
         answer = found[-1]
         is_alive = answer.status_code == 200
+        assert is_alive == moment.is_alive, f"killed {moment.name}: {answer.text}"
         if not is_alive:
             assert (answer.status_code, answer.json()["code"]) == (409, "ledger_connection_invalid"), answer.text
             assert self.connection_id in answer.json()["reconnectUrl"]
@@ -75,12 +91,12 @@ class SignInKills(Kills):
         database.close()
 
 
-def run(data: Path, kills: int, seed: int, moments: Moments = MOMENTS) -> str:
+def run(data: Path, kills: int, seed: int, moments: Sequence[Moment] = MOMENTS) -> str:
     made = SignInKills(data, seed)
     try:
         for _ in range(kills):
-            for how, moment in moments:
-                made.interrupt_renewal(how, moment)
+            for moment in moments:
+                made.interrupt_renewal(moment)
             print(made.service, flush=True)
     finally:
         made.service.stop()
@@ -91,7 +107,7 @@ def run(data: Path, kills: int, seed: int, moments: Moments = MOMENTS) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=50, help="at either of the two moments")
+    parser.add_argument("--kills", type=int, default=25, help="at each of the four moments")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
     return killed.report(lambda folder: run(folder, chosen.kills, chosen.seed))

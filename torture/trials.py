@@ -65,9 +65,11 @@ TRIALS = (
         "Each entry is in the cash book once, none is lost, and each was charged once.",
     ),
     Trial(
-        "The sign-in at DATEV", "datev_sign_in_kills", "--kills 50", "--kills 1",
-        "A sign-in at a simulated DATEV is renewed while the service is killed: before the token is used, before the new one is stored.",
-        "The sign-in lives on, or has ended and the call says where to sign in again; at most two requests for it, never a loop.",
+        "The sign-in at DATEV", "datev_sign_in_kills", "--kills 25", "--kills 1",
+        "A sign-in at a simulated DATEV is renewed while the service is killed: before DATEV has the token, while it redeems it, before the"
+        " new one is stored, and after that.",
+        "It lives on where DATEV never had the token or the new one was stored; otherwise it has ended, and the call says where to sign in"
+        " again. At most two requests for it, never a loop.",
     ),
     Trial(
         "EBICS at any moment", "banks", "--provider ebics --kills 50", "--provider ebics --kills 2",
