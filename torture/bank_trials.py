@@ -17,12 +17,11 @@ import httpx
 from kontobahn.banking.hosted.words import WAITING_TITLE
 from simulators.ebics_bank import Break, EbicsBank, Line
 from simulators.ebics_bank.breaks import How
-from simulators.ebics_bank.customers import Order
+from simulators.ebics_bank.customers import Order, User
 from simulators.fints_bank import Account, FakeBank, camt_document
 from torture.others import Target
 
 IBAN = "DE02120300000000202051"
-_PARTNER = "FIRMA1"
 # Where an EBICS bank misbehaves, and how.
 EBICS_TROUBLES: tuple[tuple[str, str, How], ...] = (
     ("HEV", "", "nonsense"), ("INI", "", "lost"), ("HPB", "", "cut"), ("HTD", "Initialisation", "wrong_signature"),
@@ -164,44 +163,53 @@ class EbicsTrial:
     def __init__(self) -> None:
         self.bank = EbicsBank()
         self._line = Line(self.bank)
-        self._account = self.bank.add_account(_PARTNER, IBAN)
-        for number in range(self.people):
-            self.bank.add_user(_PARTNER, f"TECH{number}", "C53", "CTV")
         self.per_page = 25
-        self._seen: Seen = Counter()
-        self._days = 0
+        self.new_customer()
         self.settings: dict[str, Any] = {
             "connect_provider": "ebics", "ebics": "true", "bank_allow": urlsplit(self._line.url).netloc,
         }  # fmt: skip
+
+    def new_customer(self) -> None:
+        """Goes on with another company, which has no history."""
+        with self.bank.lock:
+            self.partner = f"FIRMA{len(self.bank.partners) + 1}"
+            self.account = self.bank.add_account(self.partner, IBAN)
+        self._seen: Seen = Counter()
+        self._days = 0
+
+    def user(self, person: int) -> User:
+        with self.bank.lock:
+            found = self.bank.partners[self.partner].users.get(f"TECH{person}")
+            return found or self.bank.add_user(self.partner, f"TECH{person}", "C53", "CTV")
 
     @property
     def faults(self) -> list[str]:
         return list(self.bank.faults)
 
     def fields(self, page: str, person: int) -> dict[str, str]:
-        user = f"TECH{person}"
+        user = self.user(person).id
         if 'name="access"' in page:
             return {"access": "new"}
         if 'name="host"' in page:
             with self.bank.lock:
                 # Keys whose sheet was lost on the way have to be forgotten by the bank: the person calls it.
-                self.bank.reset(_PARTNER, user)
+                self.bank.reset(self.partner, user)
             return {
-                "bank": self.bank_name, "url": self._line.url, "host": self.bank.host, "partner": _PARTNER, "user": user,
+                "bank": self.bank_name, "url": self._line.url, "host": self.bank.host, "partner": self.partner, "user": user,
                 "company": "Muster GmbH, Erika Muster",
             }  # fmt: skip
         if 'name="x002"' in page:
             told = self.bank.letter("H005" if "H005" in self.bank.versions else "H004")
             return {"x002": told["Authentication"], "e002": told["Encryption"]}
         with self.bank.lock:
-            if self.bank.partners[_PARTNER].users[user].state == "initialised":
-                self.bank.activate(_PARTNER, user)
+            if self.bank.partners[self.partner].users[user].state == "initialised":
+                self.bank.activate(self.partner, user)
         return {}
 
     def asks_for_confirmation(self, asks: bool) -> None:
         """Has every statement offered again to a person who begins: the customer's other users have fetched it already."""
         if asks:
-            for delivery in self.bank.partners[_PARTNER].deliveries:
+            for delivery in self.bank.partners[self.partner].deliveries:
                 delivery.is_fetched = False
 
     def book(self, count: int) -> None:
@@ -216,16 +224,16 @@ class EbicsTrial:
                     # Every tenth looks like the one before it, as two coffees on one day do.
                     alike = number - 1 if number % 10 == 9 and number > page else number
                     amount, text = f"-{alike % 90 + 1}.{alike % 100:02d}", f"Kaffee {alike}"
-                    self._account.book(day, amount, text)
+                    self.account.book(day, amount, text)
                     self._seen[(day.isoformat(), amount, text)] += 1
-                self.bank.deliver(_PARTNER, "C53", self._account.statement(day), day=day)
+                self.bank.deliver(self.partner, "C53", self.account.statement(day), day=day)
 
     def booked(self) -> Seen:
         return Counter(self._seen)
 
     def orders(self) -> list[Order]:
         with self.bank.lock:
-            return list(self.bank.partners[_PARTNER].orders)
+            return list(self.bank.partners[self.partner].orders)
 
     def secrets(self, person: int) -> list[str]:
         return []

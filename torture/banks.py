@@ -34,7 +34,7 @@ def run(data: Path, provider: str, kills: int, seed: int) -> str:
             print(service, flush=True)
         half_made = service.check_nothing_half_made()
     finally:
-        service.stop()
+        service.end()
         trial.close()
     assert trial.faults == [], trial.faults[:3]
     return (

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from torture.others import Target
+from torture.others import Nursery, Target
 
 PATIENCE_SECONDS = 600
 # A kill comes at any moment up to a little later than the thing usually takes; that is learned on the way.
@@ -72,18 +72,21 @@ class _Acting:
 class Killed:
     """The service; `running` is the process that serves now, at another port after each kill."""
 
-    def __init__(self, data: Path, seed: int, settings: dict[str, Any], time_passes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, data: Path, seed: int, settings: dict[str, Any], time_passes: tuple[str, ...] = (), prepare: str = ""
+    ) -> None:
         self.data, self.chance = data, random.Random(seed)
         self._settings, self._time_passes = settings, (*_CLAIMS, *time_passes)
         self.kills: Counter[str] = Counter()
         # Those that came while the thing was still under way.
         self.amid: Counter[str] = Counter()
         self._usual: dict[str, float] = {}
+        self._nursery = Nursery(prepare)
         self.running = self._start()
 
     def _start(self) -> Target:
         unlimited: dict[str, Any] = {f"limit_{name}_requests": 10**9 for name in ("api", "auth", "webhook")}
-        return Target(self.data, **unlimited, log_level="error", **self._settings)
+        return Target(self.data, nursery=self._nursery, **unlimited, log_level="error", **self._settings)
 
     def next_kind(self, kinds: tuple[str, ...], wanted: int) -> Iterator[str]:
         """Names the kind that was interrupted least, until each was often enough. Raises AssertionError if that never ends."""
@@ -156,6 +159,10 @@ class Killed:
     def stop(self) -> None:
         self.running.process.kill()
         self.running.process.wait()
+
+    def end(self) -> None:
+        self.stop()
+        self._nursery.close()
 
     def __str__(self) -> str:
         told = [f"{self.amid[kind]} of {self.kills[kind]} amid {kind}" for kind in sorted(self.kills)]

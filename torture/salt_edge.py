@@ -116,7 +116,7 @@ class Trial:
         return ids
 
     def stop(self) -> None:
-        self.service.stop()
+        self.service.end()
         self.remote.stop()
 
 

@@ -21,10 +21,12 @@ def test_a_bank_that_is_connected_and_read_amid_kills_loses_nothing(tmp_path: Pa
 
 
 def test_a_kill_around_a_receipt_or_an_order_of_ebics_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    places = (("C53", "Receipt", 0),), (("CTV", "Transfer", 0),)
-    told = ebics_kills.run(tmp_path, kills=1, seed=3, connecting=(), fetching=places[0], sending=places[1])
-    assert told.startswith("4 kills: 1 of 1 amid after C53 Receipt, 1 of 1 amid after CTV Transfer, 1 of 1 amid before")
-    assert "2 order files: none lost, none twice" in told
+    parts = {"fetching": (("C53", "Receipt", 0),), "signing": (("HVE", "Initialisation", 0),)}
+    told = ebics_kills.run(tmp_path, kills=1, seed=3, parts=parts)
+    assert told.startswith(
+        "4 kills: 1 of 1 amid after C53 Receipt, 1 of 1 amid after HVE Initialisation, 1 of 1 amid before"
+    )
+    assert "210 bookings, 2 order files, 2 signatures, 0 changes of keys: none lost, none twice" in told
 
 
 def test_a_kill_around_the_release_of_a_cash_entry_at_datev_books_it_once(tmp_path: Path) -> None:
