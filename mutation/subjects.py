@@ -163,6 +163,47 @@ _ENABLE_BANKING = Subject(("tests/unit/banking/test_enable_banking.py", "tests/p
 _SALT_EDGE = Subject(("tests/providers/salt_edge",))
 _FINTS = Subject(("tests/providers/fints",))
 
+_PAYABLES = Subject(
+    (
+        "tests/api/payables",
+        "tests/dashboard/test_payables.py",
+        "tests/dashboard/test_payables_by_hand.py",
+        "tests/dashboard/test_payables_mailbox.py",
+        "tests/dashboard/test_payment_runs.py",
+        "tests/dashboard/test_releases.py",
+    )
+)
+_ACCOUNT_MERGES = Subject(("tests/api/banking/test_account_merges.py", "tests/dashboard/test_account_merges.py"))
+_EBICS = Subject(("tests/unit/formats/test_ebics.py", "tests/providers/ebics"))
+_DATEV = Subject(("tests/providers/datev", "tests/dashboard/test_transmissions.py"))
+_ASSISTANTS = Subject(("tests/assistants",))
+_BOOKS = Subject(
+    (
+        "tests/api/ledger/test_auswertung.py",
+        "tests/api/ledger/test_book_by_call.py",
+        "tests/api/ledger/test_cash_account.py",
+        "tests/api/ledger/test_cash_report.py",
+        "tests/api/ledger/test_exports.py",
+        "tests/api/ledger/test_imports.py",
+        "tests/api/ledger/test_kassenbuch.py",
+        "tests/api/ledger/test_kassenbuch_listing.py",
+        "tests/api/ledger/test_kassenbuch_refusals.py",
+        "tests/api/ledger/test_kassenbuch_steuer.py",
+        "tests/api/ledger/test_konten_buchungen.py",
+        "tests/api/ledger/test_master_data.py",
+        "tests/api/ledger/test_never_twice.py",
+        "tests/api/ledger/test_opening_pairs.py",
+        "tests/api/ledger/test_opos.py",
+        "tests/api/ledger/test_personenkonto.py",
+        "tests/api/ledger/test_receipts_kept.py",
+        "tests/api/ledger/test_susa.py",
+        "tests/api/ledger/test_undo_imports.py",
+        "tests/unit/ledger",
+        "tests/dashboard/test_books.py",
+        "tests/dashboard/test_reports.py",
+    )
+)
+
 # For locks that are forgotten, in whatever module: two transactions at once.
 LOCKS = Subject(
     (),
@@ -214,6 +255,12 @@ _MONEY: dict[str, Subject] = {
     "books/slices.py": _LARGE_FILES,
     "books/undo.py": _LARGE_FILES,
     "books/claims.py": _LARGE_FILES,
+    "books/*.py": _BOOKS,
+    "ledger/transmissions.py": _DATEV,
+    "datev/*.py": _DATEV,
+    "payables/*.py": _PAYABLES,
+    "banking/merges/*.py": _ACCOUNT_MERGES,
+    "bank_providers/ebics/*.py": _EBICS,
     "mobility/invoices/rules.py": _INVOICES,
     "mobility/invoices/store.py": _INVOICES,
 }
@@ -239,6 +286,7 @@ _ACCESS: dict[str, Subject] = {
     ),
     "access/*.py": _PEOPLE,
     "auth/*.py": _PEOPLE,
+    "assistants/*.py": _ASSISTANTS,
     "dashboard/passkeys.py": _PEOPLE,
     "dashboard/dispatch.py": _PEOPLE,
     "dashboard/security.py": _PEOPLE,

@@ -80,14 +80,22 @@ def statement_of(source: bytes, fault: Fault) -> range:
 
 
 def replace_code(path: str, source: bytes, changed: bytes) -> None:
-    """Gives every living function of the module the code that it has in the changed source."""
+    """Gives every living function of the module the code that it has in the changed source. Raises Unplantable if none lives."""
     before, after = (list(_codes(compile(text, path, "exec", dont_inherit=True))) for text in (source, changed))
     if [code.co_qualname for code in before] != [code.co_qualname for code in after]:
         raise Unplantable
-    new = dict(zip(before, after, strict=True))
-    for found in gc.get_objects():
-        if isinstance(found, FunctionType) and found.__code__.co_filename == path and found.__code__ in new:
-            found.__code__ = new[found.__code__]
+    new = {old: code for old, code in zip(before, after, strict=True) if old != code}
+    # What was frozen after the collection of the tests is not among the objects.
+    gc.unfreeze()
+    living = [
+        found
+        for found in gc.get_objects()
+        if isinstance(found, FunctionType) and found.__code__.co_filename == path and found.__code__ in new
+    ]
+    if not living:
+        raise Unplantable
+    for function in living:
+        function.__code__ = new[function.__code__]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -107,9 +115,13 @@ class Trial:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """On PostgreSQL only what SQLite with its one writer cannot show."""
+        """On PostgreSQL only what SQLite with its one writer cannot show, and what runs there alone."""
+        on_sqlite = {item.nodeid for item in items if "[sqlite" in item.nodeid}
         items[:] = [
-            item for item in items if "[postgres" not in item.nodeid or item.nodeid.startswith(self._job.on_postgres)
+            item
+            for item in items
+            if item.nodeid.replace("[postgres", "[sqlite") not in on_sqlite - {item.nodeid}
+            or item.nodeid.startswith(self._job.on_postgres)
         ]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

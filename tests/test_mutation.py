@@ -3,16 +3,21 @@ that is gone could hide another fault."""
 
 from __future__ import annotations
 
+import gc
+import runpy
 import subprocess
 import sys
 from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from mutation import excused
 from mutation.__main__ import SAMPLE, week_of
 from mutation.faults import faults_of
 from mutation.subjects import DECIDING, LOCKS, SUBJECTS
+from mutation.trial import Unplantable, replace_code
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "kontobahn"
@@ -53,3 +58,18 @@ def test_a_sample_is_another_one_each_week_and_can_be_had_again() -> None:
         [sys.executable, "-m", "mutation", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert "that of the week" in helped.stdout
+
+
+def test_a_fault_is_planted_in_what_was_frozen_and_never_in_nothing(tmp_path: Path) -> None:
+    module = tmp_path / "rules.py"
+    sound, changed = b"def may(sum):\n    return sum < 3\n", b"def may(sum):\n    return sum <= 3\n"
+    module.write_bytes(sound)
+    may = runpy.run_path(str(module))["may"]
+    gc.freeze()
+    assert not may(3)
+    replace_code(str(module), sound, changed)
+    assert may(3)
+    del may
+    gc.collect()
+    with pytest.raises(Unplantable):
+        replace_code(str(module), sound, changed)

@@ -10,7 +10,6 @@ import pytest
 from tests.harness import Service
 from tests.received_invoices import OTHER_IBAN, SELLER_IBAN, Inbox, as_xml, plain_pdf
 
-SCAN = plain_pdf("Rechnung")
 TYPED: dict[str, Any] = {
     "creditor_name": "Rösterei Hafen GmbH", "number": "R-77", "issue_date": "2026-03-01", "total": "119.00", "iban": SELLER_IBAN,
 }  # fmt: skip
@@ -21,8 +20,8 @@ def inbox(service: Service) -> Inbox:
     return Inbox(service)
 
 
-def _file(inbox: Inbox, content: bytes = SCAN) -> str:
-    answer = inbox.send(content, name="scan.pdf")
+def _file(inbox: Inbox, text: str = "Rechnung") -> str:
+    answer = inbox.send(plain_pdf(text), name="scan.pdf")
     assert answer.status_code == 422, answer.text
     return str(answer.json()["file_id"])
 
@@ -41,12 +40,12 @@ def test_an_invoice_is_typed_once_and_is_one_like_any_other(inbox: Inbox) -> Non
     assert payable["creditor"]["konto"].startswith("70001")
     assert [(term["until"], term["amount"]) for term in payable["terms"]] == [("2026-03-08", 2.38)]
     assert [finding["rule"] for finding in payable["findings"]] == ["no-xml"]
-    assert inbox.service.get(f"/v2/payables/{payable['id']}/file", inbox.owner.key).content == SCAN
+    assert inbox.service.get(f"/v2/payables/{payable['id']}/file", inbox.owner.key).content == plain_pdf("Rechnung")
     document = inbox.service.get(f"/v2/payables/{payable['id']}/document", inbox.owner.key)
     assert "R-77" in document.text
     again = _type(inbox, file_id)
     assert (again.status_code, again.json()["data"]["id"]) == (200, payable["id"])
-    twin = _type(inbox, _file(inbox, plain_pdf("Rechnung, noch einmal")), number="r-77")
+    twin = _type(inbox, _file(inbox, "Rechnung, noch einmal"), number="r-77")
     assert (twin.status_code, twin.json()["data"]["id"]) == (200, payable["id"])
     assert inbox.decide(payable, "release").status_code == 200
 
@@ -55,7 +54,7 @@ def test_an_invoice_is_typed_once_and_is_one_like_any_other(inbox: Inbox) -> Non
 def test_another_iban_stops_it_and_a_credit_note_is_owed_to_us(inbox: Inbox) -> None:
     stopped = _type(inbox, _file(inbox), iban=OTHER_IBAN).json()["data"]
     assert (stopped["status"], stopped["stops"]) == ("needs_person", ["iban_changed"])
-    note = _type(inbox, _file(inbox, plain_pdf("Gutschrift")), kind="credit_note", number="G-1").json()["data"]
+    note = _type(inbox, _file(inbox, "Gutschrift"), kind="credit_note", number="G-1").json()["data"]
     assert (note["kind"], note["payable_amount"], note["to_be_paid"]) == ("credit_note", -119.0, False)
 
 
