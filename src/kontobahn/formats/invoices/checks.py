@@ -1,6 +1,7 @@
 """Conditions of rules that are about more than one term: EN 16931 (BR-…), XRechnung (BR-DE-…) and the German VAT Act (UStG-…).
 
-A check yields what it finds broken, whether or not a rule set knows the rule: the sets are data, and decide what is reported.
+A check yields what it finds broken, whether or not a rule set knows the rule: the sets are data, and decide what is reported. Names
+without capitals are remarks: they are told beside the findings.
 """
 
 from __future__ import annotations
@@ -103,6 +104,10 @@ def _lines(invoice: Invoice) -> Iterator[Broken]:
     if not invoice.lines:
         yield Broken("BR-16", "BG-25")
     for number, line in enumerate(invoice.lines, 1):
+        expected = _expected_net(line)
+        if expected is not None and expected != line.net_minor:
+            yield from _net_differs(line.net_minor or 0, expected, {"BG-25": number})
+    for number, line in enumerate(invoice.lines, 1):
         if line.net_price is not None and line.net_price < 0:
             yield Broken("BR-27", "BT-146", {"BG-25": number})
         if line.gross_price is not None and line.gross_price < 0:
@@ -111,6 +116,12 @@ def _lines(invoice: Invoice) -> Iterator[Broken]:
             yield Broken("BR-30", "BT-135", {"BG-25": number})
         if line.attributes and not all(name and value for name, value in line.attributes):
             yield Broken("BR-54", "BG-32", {"BG-25": number})
+
+
+def _net_differs(stated: int, expected: int, numbers: Mapping[str, int]) -> Iterator[Broken]:
+    for rule, most in (("line-differs", 1), ("PEPPOL-EN16931-R120", 2)):
+        if abs(expected - stated) > most:
+            yield _differs(rule, "BT-131", stated, expected, numbers)
 
 
 def _document(invoice: Invoice) -> Iterator[Broken]:
@@ -151,41 +162,55 @@ def _allowances(invoice: Invoice) -> Iterator[Broken]:
 
 
 class _Use(NamedTuple):
-    """One place where a category is used: a line, an allowance or a charge."""
+    """Places where a category is used with a rate: lines, allowances or charges."""
 
     category: str
     rate: Decimal | None
-    amount_minor: int
-    numbers: Mapping[str, int]
     suffixes: tuple[str, str, str]  # of the rules about parties, about the rate, and about being alone
-    terms: tuple[str, str]
+    term: str  # of the rate
 
 
-def _uses(invoice: Invoice) -> Iterator[_Use]:
-    for number, line in enumerate(invoice.lines, 1):
-        if line.vat_category and line.is_counted:
-            yield _Use(
-                line.vat_category,
-                line.vat_rate,
-                line.net_minor or 0,
-                {"BG-25": number},
-                ("02", "05", "12"),
-                ("BT-151", "BT-152"),
-            )
-    for number, item in enumerate(invoice.allowances_charges, 1):
+_OF_LINES, _OF_ALLOWANCES, _OF_CHARGES = ("02", "05", "12"), ("03", "06", "13"), ("04", "07", "14")
+
+
+def _uses(invoice: Invoice) -> dict[_Use, int]:
+    """Returns every use of a category, with the sum of its amounts."""
+    uses: dict[_Use, int] = {}
+    by_rate: dict[tuple[str | None, Decimal | None], int] = {}
+    for line in invoice.lines:
+        if line.is_counted:
+            key = (line.vat_category, line.vat_rate)
+            by_rate[key] = by_rate.get(key, 0) + (line.net_minor or 0)
+    for (category, rate), amount in by_rate.items():
+        if category:
+            uses[_Use(category, rate, _OF_LINES, "BT-152")] = amount
+    for item in invoice.allowances_charges:
         if item.vat_category:
-            amount = item.amount_minor or 0
-            sign, suffixes = (1, ("04", "07", "14")) if item.is_charge else (-1, ("03", "06", "13"))
-            yield _Use(item.vat_category, item.vat_rate, sign * amount, {"BG-20": number}, suffixes, ("BT-95", "BT-96"))  # fmt: skip
+            suffixes, sign = (_OF_CHARGES, 1) if item.is_charge else (_OF_ALLOWANCES, -1)
+            use = _Use(item.vat_category, item.vat_rate, suffixes, "BT-96")
+            uses[use] = uses.get(use, 0) + sign * (item.amount_minor or 0)
+    return uses
+
+
+def _places(invoice: Invoice, use: _Use) -> Iterator[Mapping[str, int]]:
+    if use.suffixes is _OF_LINES:
+        for number, line in enumerate(invoice.lines, 1):
+            if line.is_counted and (line.vat_category, line.vat_rate) == (use.category, use.rate):
+                yield {"BG-25": number}
+        return
+    for number, item in enumerate(invoice.allowances_charges, 1):
+        is_one = item.is_charge == (use.suffixes is _OF_CHARGES)
+        if is_one and (item.vat_category, item.vat_rate) == (use.category, use.rate):
+            yield {"BG-20": number}
 
 
 def _vat(invoice: Invoice) -> Iterator[Broken]:
-    uses = list(_uses(invoice))
+    uses = _uses(invoice)
     used = {use.category for use in uses}
     sums: dict[tuple[str, Decimal | None], int] = {}
-    for use in uses:
+    for use, amount in uses.items():
         key = (use.category, use.rate if use.category in _WITH_RATES else None)
-        sums[key] = sums.get(key, 0) + use.amount_minor
+        sums[key] = sums.get(key, 0) + amount
     for category in sorted(used):
         broken_down = sum(1 for item in invoice.vat_breakdown if item.category == category)
         if not broken_down or (broken_down > 1 and category not in _WITH_RATES):
@@ -193,10 +218,10 @@ def _vat(invoice: Invoice) -> Iterator[Broken]:
         if not _has_parties(invoice, category):
             suffixes = {use.suffixes[0] for use in uses if use.category == category}
             yield from (Broken(_rule(category, suffix), "BT-31") for suffix in sorted(suffixes))
-    if not all(_fits(category, rate) for category, rate in {(use.category, use.rate) for use in uses}):
-        for use in uses:
-            if not _fits(use.category, use.rate):
-                yield Broken(_rule(use.category, use.suffixes[1]), use.terms[1], use.numbers)
+    for use in uses:
+        if not _fits(use.category, use.rate):
+            for numbers in _places(invoice, use):
+                yield Broken(_rule(use.category, use.suffixes[1]), use.term, numbers)
     for number, item in enumerate(invoice.vat_breakdown, 1):
         yield from _breakdown(item, {"BG-23": number}, sums)
     yield from _alone(invoice, uses)
@@ -245,7 +270,9 @@ def _breakdown(
     if category and not is_near and not (has_rates and item.rate is None):
         yield _differs(_rule(category, "08"), "BT-116", net or 0, expected, numbers)
     if net is not None and vat is not None and item.rate is not None:
-        tax = tax_of(net, item.rate)
+        tax = _tax_of(net, item.rate)
+        if abs(vat - tax) > 1:
+            yield _differs("vat-differs", "BT-117", vat, tax, numbers)
         if abs(vat - tax) >= _TOLERANCE:
             yield _differs("BR-CO-17", "BT-117", vat, tax, numbers)
             if has_rates:
@@ -257,7 +284,7 @@ def _breakdown(
         yield Broken(_rule(category, "10"), "BT-120", numbers)
 
 
-def tax_of(net_minor: int, rate: Decimal) -> int:
+def _tax_of(net_minor: int, rate: Decimal) -> int:
     """The tax on an amount, to the cent."""
     return int((net_minor * rate / 100).to_integral_value(ROUND_HALF_UP))
 
@@ -311,10 +338,6 @@ def _germany(invoice: Invoice) -> Iterator[Broken]:
     if not (invoice.period or invoice.delivered_on or has_line_periods):
         yield Broken("BR-DE-TMP-32", "BT-72")
     yield from _line_periods(invoice)
-    for number, line in enumerate(invoice.lines, 1):
-        expected = expected_net(line)
-        if expected is not None and abs(expected - (line.net_minor or 0)) > 2:
-            yield _differs("PEPPOL-EN16931-R120", "BT-131", line.net_minor or 0, expected, {"BG-25": number})
 
 
 def _line_periods(invoice: Invoice) -> Iterator[Broken]:
@@ -328,7 +351,7 @@ def _line_periods(invoice: Invoice) -> Iterator[Broken]:
             yield Broken("PEPPOL-EN16931-R111", "BT-135", {"BG-25": number})
 
 
-def expected_net(line: Line) -> int | None:
+def _expected_net(line: Line) -> int | None:
     """The net amount of a line by its quantity, price, allowances and charges; None if it does not tell."""
     quantity, price = line.quantity, line.net_price
     if quantity is None or price is None or line.net_minor is None or line.base_quantity == 0:

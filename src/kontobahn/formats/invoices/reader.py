@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from lxml import etree
 
 from kontobahn.formats.invoices.discounts import discounts_of
 from kontobahn.formats.invoices.findings import Fault
@@ -36,7 +39,7 @@ from kontobahn.formats.invoices.model import (
     Totals,
     VatBreakdown,
 )
-from kontobahn.formats.invoices.source import LINE, Syntax, Values, values_of
+from kontobahn.formats.invoices.source import LINE, Flat, Syntax, Values, fill, plain_places, tree_of, values_of
 
 _MAX_DIGITS = 14  # in hundredths: what money.MAX_AMOUNT allows
 _MAX_FAULTS = 1_000  # a file of faults only is told by its first thousand
@@ -61,6 +64,29 @@ _NOT_COUNTED = ("GROUP", "INFORMATION")
 _TENDER, _OBJECT = "50", "130"
 _SEPA_CREDITOR = "SEPA"
 _YES = ("true", "1")
+# Terms of a line that are one field of it each, in the order of the fields, and the kind of their values.
+_LINE_TERMS = {
+    "BT-126": ("id", "text"), "BT-153": ("name", "text"), "BT-129": ("quantity", "decimal"), "BT-146": ("net_price", "decimal"),
+    "BT-131": ("net_minor", "minor"), "BT-151": ("vat_category", "text"), "BT-152": ("vat_rate", "decimal"),
+    "BT-130": ("unit_code", "text"), "BT-127": ("note", "text"), "BT-154": ("description", "text"),
+    "BT-155": ("seller_item", "text"), "BT-156": ("buyer_item", "text"), "BT-132": ("order_line", "text"),
+    "BT-133": ("accounting_reference", "text"), "BT-148": ("gross_price", "decimal"), "BT-147": ("price_discount", "decimal"),
+    "BT-149": ("base_quantity", "decimal"), "BT-150": ("base_unit", "text"), "parent": ("parent_id", "text"),
+}  # fmt: skip
+_POSITIONS = {field: position for position, field in enumerate(Line._fields)}
+_EMPTY_LINE = Line("", "", None, None, None, None, None, unit_code=None)
+_EMPTY_COLUMNS = tuple(repeat(value) for value in _EMPTY_LINE)
+# Lines of a supplier look alike: how one is read is remembered by its elements, up to this many elements and kinds of lines.
+_MAX_ELEMENTS = 100
+_MAX_SHAPES = 500
+
+
+class _Shape(NamedTuple):
+    """Lines that have the same elements: where their terms are."""
+
+    indexes: tuple[int, ...]  # of the elements whose texts are read
+    attributes: tuple[tuple[int, str], ...]  # read after the texts
+    terms: tuple[str, ...]
 
 
 class Result(NamedTuple):
@@ -68,10 +94,10 @@ class Result(NamedTuple):
     faults: list[Fault]
 
 
-def read(content: bytes, syntax: Syntax) -> Result:
-    """Returns the invoice in a prepared file. Raises Refused if the file is not XML."""
+def read(content: bytes, syntax: Syntax, tree: etree._Element | None = None) -> Result:
+    """Returns the invoice in a prepared file, whose tree may be known. Raises Refused if the file is not XML."""
     reader = _Reader(syntax)
-    values = values_of(content, syntax, reader.take_line)
+    values = values_of(content, tree_of(content) if tree is None else tree, syntax, reader.take_line)
     return Result(reader.invoice(values), reader.faults)
 
 
@@ -80,6 +106,8 @@ class _Reader:
         self._syntax = syntax
         self._at: dict[str, int] = {}
         self._lines: list[Line] = []
+        self._batch_shape: _Shape | None = None
+        self._batch: list[list[str | None]] = []
         self.faults: list[Fault] = []
 
     # --- Texts as values
@@ -93,22 +121,21 @@ class _Reader:
         text = values.get(term)
         if not text:
             return None
-        value = _decimal_of(text)
-        if value is None:
+        try:
+            return _decimal_of(text)
+        except ValueError:
             self._fault("not-a-number", term, value=_shown(text))
-        return value
+            return None
 
     def _minor(self, values: Values, place: str, term: str = "") -> int | None:
         """Returns an amount in hundredths, rounded if it has more decimals, which is a fault. `term` is that of the place."""
         text = values.get(place)
         if not text:
             return None
-        # The usual form, checked without a pattern: this takes half the time.
-        if text[-3:-2] == "." and len(text) < 15:
-            digits = text[:-3] + text[-2:]
-            if digits.isdigit() and digits.isascii():
-                return int(digits)
-        value = self._decimal(values, place)
+        try:
+            return _usual_minor(text)
+        except ValueError:
+            value = self._decimal(values, place)
         if value is None:
             return None
         term = term or place
@@ -121,6 +148,9 @@ class _Reader:
             self._fault("amount-too-large", term, value=text)
             return None
         return int(minor)
+
+    def _number(self, values: Values, term: str, kind: str) -> Decimal | int | None:
+        return self._minor(values, term) if kind == "minor" else self._decimal(values, term)
 
     def _whole(self, values: Values, term: str) -> int | None:
         text = values.get(term)
@@ -149,39 +179,69 @@ class _Reader:
 
     # --- Lines
 
-    def take_line(self, values: Values) -> None:
-        lines, get, decimal = self._lines, values.get, self._decimal
-        self._at[LINE] = len(lines) + 1
-        base = "" if "BT-149" in values else "g"
-        lines.append(
-            Line(
-                get("BT-126") or "",
-                get("BT-153") or "",
-                decimal(values, "BT-129"),
-                decimal(values, "BT-146"),
-                self._minor(values, "BT-131"),
-                get("BT-151"),
-                decimal(values, "BT-152"),
-                get("BT-130"),
-                get("BT-127"),
-                self._period(values, "BT-134", "BT-135"),
-                tuple((item.get("BT-160") or "", item.get("BT-161") or "") for item in values["BG-32"])
-                if "BG-32" in values
-                else (),
-                get("BT-154"),
-                get("BT-155"),
-                get("BT-156"),
-                _identifier(values, "BT-157"),
-                get("BT-132"),
-                get("BT-133"),
-                decimal(values, "BT-148"),
-                decimal(values, "BT-147"),
-                decimal(values, f"BT-149{base}"),
-                get(f"BT-150{base}"),
-                tuple(map(self._line_allowance, self._groups(values, "BG-27"))) if "BG-27" in values else (),
-                get("parent"),
-                get("kind") not in _NOT_COUNTED,
-            )
+    def take_line(self, flat: Flat, start: int, end: int) -> None:
+        shape = self._shape(flat, start, end) if end - start <= _MAX_ELEMENTS else None
+        if shape is not self._batch_shape:
+            self._end_batch()
+            self._batch_shape = shape
+        if shape is not None:
+            elements = flat.elements
+            texts = [elements[start + index].text for index in shape.indexes]
+            if shape.attributes:
+                texts += [elements[start + index].get(attribute) for index, attribute in shape.attributes]
+            self._batch.append(texts)
+            return
+        values: Values = {}
+        fill(values, flat, start, self._syntax.line_plan)
+        self._at[LINE] = len(self._lines) + 1
+        self._lines.append(self._line(values))
+
+    def _shape(self, flat: Flat, start: int, end: int) -> _Shape | None:
+        key = (*flat.tags[start:end], *flat.sizes[start:end])
+        shapes: dict[Any, _Shape | None] = self._syntax.line_shapes
+        try:
+            return shapes[key]
+        except KeyError:
+            shape = _shape_of(flat, start, self._syntax)
+            if len(shapes) < _MAX_SHAPES:
+                shapes[key] = shape
+            return shape
+
+    def _end_batch(self) -> None:
+        """Makes lines of those that were taken with one shape: a field of all at a time, or line by line if a text is no usual value."""
+        shape, batch = self._batch_shape, self._batch
+        if shape is None or not batch:
+            return
+        self._batch = []
+        columns: list[Iterable[Any]] = list(_EMPTY_COLUMNS)
+        try:
+            for term, column in zip(shape.terms, zip(*batch, strict=True), strict=True):
+                field, kind = _LINE_TERMS[term]
+                stripped = map(str.strip, column)
+                columns[_POSITIONS[field]] = list(stripped if kind == "text" else map(_USUAL[kind], stripped))
+            self._lines += map(Line._make, zip(*columns, strict=False))
+        except (TypeError, ValueError):
+            for texts in batch:
+                values = {term: text.strip() for term, text in zip(shape.terms, texts, strict=True) if text}
+                self._at[LINE] = len(self._lines) + 1
+                self._lines.append(self._line(values))
+
+    def _line(self, values: Values) -> Line:
+        fields: dict[str, Any] = {}
+        for term, (field, kind) in _LINE_TERMS.items():
+            if term in values:
+                fields[field] = values[term] if kind == "text" else self._number(values, term, kind)
+        if "BT-149" not in values:
+            fields["base_quantity"], fields["base_unit"] = self._decimal(values, "BT-149g"), values.get("BT-150g")
+        return _EMPTY_LINE._replace(
+            **fields,
+            period=self._period(values, "BT-134", "BT-135"),
+            attributes=tuple(
+                (item.get("BT-160") or "", item.get("BT-161") or "") for item in values.get("BG-32") or ()
+            ),
+            standard_item=_identifier(values, "BT-157"),
+            allowances_charges=tuple(map(self._line_allowance, self._groups(values, "BG-27"))),
+            is_counted=values.get("kind") not in _NOT_COUNTED,
         )
 
     def _line_allowance(self, values: Values) -> AllowanceCharge:
@@ -204,6 +264,7 @@ class _Reader:
     # --- The document
 
     def invoice(self, values: Values) -> Invoice:
+        self._end_batch()
         self._at.clear()
         get = values.get
         documents = get("BG-24") or ()
@@ -375,9 +436,23 @@ class _Reader:
         )
 
 
+def _usual_minor(text: str) -> int:
+    """Returns an amount in hundredths, if it has two decimals; checked without a pattern, which takes half the time. Raises ValueError."""
+    if text[-3:-2] == "." and len(text) < 15:
+        digits = text[:-3] + text[-2:]
+        if digits.isdigit() and digits.isascii():
+            return int(digits)
+    raise ValueError
+
+
 @lru_cache(4096)
-def _decimal_of(text: str) -> Decimal | None:
-    return Decimal(text) if _DECIMAL.fullmatch(text) else None
+def _decimal_of(text: str) -> Decimal:
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError
+    return Decimal(text)
+
+
+_USUAL: dict[str, Callable[[str], Any]] = {"decimal": _decimal_of, "minor": _usual_minor}
 
 
 @lru_cache(4096)
@@ -400,6 +475,20 @@ def _terms(text: str) -> str:
 
 def _first(groups: Iterable[Values], term: str) -> str | None:
     return next((group[term] for group in groups if group.get(term)), None)
+
+
+def _shape_of(flat: Flat, start: int, syntax: Syntax) -> _Shape | None:
+    """Returns the shape of a line, or None if it has more than plain terms."""
+    places = plain_places(flat, start, syntax.line_plan)
+    if not places or not all(place.term in _LINE_TERMS for place in places):
+        return None
+    texts = [place for place in places if not place.attribute]
+    attributes = [place for place in places if place.attribute]
+    return _Shape(
+        tuple(place.offset for place in texts),
+        tuple((place.offset, place.attribute) for place in attributes),
+        tuple(place.term for place in (*texts, *attributes)),
+    )
 
 
 # --- Parties, references

@@ -18,7 +18,7 @@ from kontobahn.formats.invoices.checks import Broken
 from kontobahn.formats.invoices.codes import code_list
 from kontobahn.formats.invoices.findings import Class, Fault, Finding, Severity, Text
 from kontobahn.formats.invoices.model import Invoice
-from kontobahn.formats.invoices.terms import Term
+from kontobahn.formats.invoices.terms import Presence, Term
 
 FOLDER = Path(__file__).with_name("rules")
 _TERMS = "terms.toml"
@@ -62,6 +62,7 @@ class RuleSet:
         self._words = words
         self.rules: dict[str, Rule] = {}
         self._required = [(id_, self._term("missing", id_, term)) for id_, term in content.get("required", {}).items()]
+        self._presence = Presence(term for _, term in self._required)
         self._codes = [
             (id_, self._term("code", id_, term), code_list(codes))
             for id_, (terms, codes) in content.get("codes", {}).items()
@@ -91,9 +92,10 @@ class RuleSet:
 
     def broken(self, invoice: Invoice) -> Iterator[Broken]:
         """Yields the rules about one term that the invoice breaks."""
-        for id_, term in self._required:
-            for numbers in term.missing(invoice):
-                yield Broken(id_, term.name, numbers)
+        if not self._presence.is_plain(invoice):
+            for id_, term in self._required:
+                for numbers in term.missing(invoice):
+                    yield Broken(id_, term.name, numbers)
         for id_, term, codes in self._codes:
             for numbers, value in term.others(invoice, codes):
                 yield Broken(id_, term.name, numbers, {"value": str(value)[:60]})

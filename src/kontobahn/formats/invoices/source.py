@@ -7,7 +7,7 @@ and then emptied, so memory follows the longest line and not the length of the i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from lxml import etree
@@ -46,6 +46,13 @@ class _Raw(NamedTuple):
     term: str
 
 
+class _Line:
+    """Lines are handed over apart."""
+
+
+_LINE = _Line()
+
+
 class Syntax:
     """Terms and their places, from a table: `TERM path` in each line, below `[GROUP path]` for a group that is repeated.
 
@@ -73,13 +80,14 @@ class Syntax:
                 plans[name] = {}
                 places[name] = f"{places[above]}/{path}[{{{own}}}]"
                 self.paths[own] = places[name]
-                if own != LINE:  # lines are handed over apart
-                    _add(plans[above], self._tags(path), _Group(own, plans[name]))
+                _add(plans[above], self._tags(path), _LINE if own == LINE else _Group(own, plans[name]))
             elif name:
                 self.paths.setdefault(name.rstrip("~"), f"{places[group]}/{path}")
                 _add(plans[group], self._tags(path), _Raw(name[:-1]) if name.endswith("~") else name)
         self.line_tags = self._tags(re.sub(r"\[.*?\]", "", self.paths[LINE]))[2:]
         self.line_plan = plans[LINE]
+        # Kept by the reader: how lines are read that have these elements.
+        self.line_shapes: dict[Any, Any] = {}
 
     def _tags(self, path: str) -> list[str]:
         parts = (part.rpartition(":") for part in path.split("/"))
@@ -114,35 +122,85 @@ def _reached(plan: dict[str, Any], way: list[str]) -> dict[str, Any]:
     return plan
 
 
-def fill(values: Values, element: etree._Element, plan: dict[str, Any]) -> None:
-    """Adds the values that the plan names. Of a term that should occur once, the first counts."""
-    for child in element:
-        step = plan.get(child.tag)  # type: ignore[arg-type]
-        if step is None:
-            continue
+class Flat:
+    """An element and all below it in the order of the file: names and numbers of children, which tell everything but texts.
+
+    Asking a tree for its elements one by one takes several times as long as parsing it.
+    """
+
+    __slots__ = ("elements", "sizes", "tags")
+
+    def __init__(self, element: etree._Element) -> None:
+        self.elements = list(element.iter())
+        self.tags: list[Any] = [item.tag for item in self.elements]
+        self.sizes = list(map(len, self.elements))
+
+    def after(self, index: int) -> int:
+        """Returns the index of what follows an element and all below it."""
+        open_ = 1
+        while open_:
+            open_ += self.sizes[index] - 1
+            index += 1
+        return index
+
+    def after_line(self, index: int) -> int:
+        """As `after`, quickly if the next line follows at once."""
+        try:
+            end = self.tags.index(self.tags[index], index + 1)
+        except ValueError:
+            return self.after(index)
+        return end if sum(self.sizes[index:end]) == end - index - 1 else self.after(index)
+
+
+TakeLine: TypeAlias = "Callable[[Flat, int, int], None]"
+
+
+def fill(values: Values, flat: Flat, index: int, plan: dict[str, Any], take_line: TakeLine | None = None) -> int:
+    """Adds the values that the plan names below an element. Of a term that should occur once, the first counts.
+
+    Returns the index of what follows the element.
+    """
+    tags, sizes, elements = flat.tags, flat.sizes, flat.elements
+    left = sizes[index]
+    index += 1
+    while left:
+        left -= 1
+        step: Any = plan.get(tags[index])
         kind = step.__class__
+        if kind is dict:
+            index = fill(values, flat, index, step, take_line)
+            continue
         if kind is str:
-            text = child.text
+            text = elements[index].text
             if text and step not in values:
                 values[step] = text.strip()
-        elif kind is dict:
-            fill(values, child, step)
         elif kind is _WithAttributes:
-            if step.term not in values:
-                values[step.term] = (child.text or "").strip()
-                for attribute, term in step.attributes:
-                    stated = child.get(attribute)
-                    if stated:
-                        values[term] = stated.strip()
+            _fill_stated(values, elements[index], step)
         elif kind is _Group:
             inner: Values = {}
-            if len(child):
-                fill(inner, child, step.plan)
+            if sizes[index]:
+                fill(inner, flat, index, step.plan)
             else:
-                _fill_own(inner, child, step.plan)
+                _fill_own(inner, elements[index], step.plan)
             values.setdefault(step.name, []).append(inner)
-        elif step.term not in values:
-            values[step.term] = child.text or ""
+        elif kind is _Raw:
+            values.setdefault(step.term, elements[index].text or "")
+        elif kind is _Line and take_line is not None:
+            end = flat.after_line(index)
+            take_line(flat, index, end)
+            index = end
+            continue
+        index = flat.after(index) if sizes[index] else index + 1
+    return index
+
+
+def _fill_stated(values: Values, element: etree._Element, step: _WithAttributes) -> None:
+    if step.term not in values:
+        values[step.term] = (element.text or "").strip()
+        for attribute, term in step.attributes:
+            stated = element.get(attribute)
+            if stated:
+                values[term] = stated.strip()
 
 
 def _fill_own(values: Values, element: etree._Element, plan: dict[str, Any]) -> None:
@@ -151,6 +209,36 @@ def _fill_own(values: Values, element: etree._Element, plan: dict[str, Any]) -> 
         stated = element.text if place == "." else element.get(place[1:]) if place.startswith("@") else None
         if stated:
             values[term] = stated.strip()
+
+
+class Place(NamedTuple):
+    """The place of a term among the elements below a line, in the order of the file: a text, or an attribute."""
+
+    offset: int
+    attribute: str
+    term: str
+
+
+def plain_places(flat: Flat, start: int, plan: dict[str, Any]) -> list[Place] | None:
+    """Returns the places that `fill` would read, or None if a term occurs twice or is in a group of its own."""
+    places: list[Place] = []
+    below = [(start, plan)]
+    while below:
+        above, steps = below.pop()
+        index = above + 1
+        for _ in range(flat.sizes[above]):
+            step = steps.get(flat.tags[index])
+            if isinstance(step, str):
+                places.append(Place(index - start, "", step))
+            elif isinstance(step, dict):
+                below.append((index, step))
+            elif isinstance(step, _WithAttributes):
+                places.append(Place(index - start, "", step.term))
+                places += (Place(index - start, attribute, term) for attribute, term in step.attributes)
+            elif step is not None:
+                return None
+            index = flat.after(index)
+    return places if len({place.term for place in places}) == len(places) else None
 
 
 # --- Before parsing
@@ -187,8 +275,10 @@ class Root(NamedTuple):
     name: str
 
 
-def root_of(content: bytes) -> Root:
-    """Returns the root of a prepared file. Raises Refused if there is none in its beginning."""
+def root_of(content: bytes, tree: etree._Element | None) -> Root:
+    """Returns the root of a prepared file, if it has no tree from its beginning. Raises Refused if there is none."""
+    if tree is not None:
+        return _named(tree)
     probe = etree.XMLPullParser(events=("start",), **PARSER_OPTIONS)
     try:
         for start in range(0, min(len(content), _HEAD), _STEP):
@@ -204,65 +294,63 @@ def root_of(content: bytes) -> Root:
 
 
 def _first(probe: etree.XMLPullParser) -> Root | None:
-    for _, element in probe.read_events():
-        # Not by QName, which refuses the names that a damaged file may have.
-        namespace, _, name = str(element.tag).rpartition("}")
-        return Root(namespace[1:], name)
-    return None
+    return next((_named(element) for _, element in probe.read_events()), None)
+
+
+def _named(element: etree._Element) -> Root:
+    # Not by QName, which refuses the names that a damaged file may have.
+    namespace, _, name = str(element.tag).rpartition("}")
+    return Root(namespace[1:], name)
 
 
 # --- Parsing
 
 
-def values_of(content: bytes, syntax: Syntax, take_line: Callable[[Values], None]) -> Values:
-    """Returns the values of a prepared file, without those of its lines, which are handed over one by one."""
-    lines = _Lines(content, syntax)
-    plan = syntax.line_plan
+def tree_of(content: bytes) -> etree._Element | None:
+    """Returns the tree of a prepared file, or None if it is to be read line by line: it is long, or something is wrong with it."""
+    if len(content) > _CHUNK:
+        return None
     try:
-        for element in lines:
-            values: Values = {}
-            fill(values, element, plan)
-            take_line(values)
+        return etree.fromstring(content, etree.XMLParser(**PARSER_OPTIONS))
+    except etree.XMLSyntaxError:
+        return None
+
+
+def values_of(content: bytes, tree: etree._Element | None, syntax: Syntax, take_line: TakeLine) -> Values:
+    """Returns the values of a prepared file, without those of its lines, which are handed over one by one."""
+    values: Values = {}
+    if tree is not None:
+        fill(values, Flat(tree), 0, syntax.plan, take_line)
+        return values
+    try:
+        top = _streamed(content, syntax, take_line)
     except etree.XMLSyntaxError:
         raise _malformed(content) from None
-    values = {}
-    fill(values, lines.top, syntax.plan)
+    fill(values, Flat(top), 0, syntax.plan)
     return values
 
 
-class _Lines:
-    """The lines of a file, one after the other; `top` is the root, once all of them were taken."""
-
-    def __init__(self, content: bytes, syntax: Syntax) -> None:
-        self._content = content
-        self._tags = syntax.line_tags
-        self._options: Options = {**PARSER_OPTIONS, "huge_tree": len(content) > _LONG_TEXT}
-        self.top: etree._Element
-
-    def __iter__(self) -> Iterator[etree._Element]:
-        return self._at_once() if len(self._content) <= _CHUNK else self._streamed()
-
-    def _at_once(self) -> Iterator[etree._Element]:
-        self.top = etree.fromstring(self._content, etree.XMLParser(**self._options))
-        return self.top.iterfind("/".join(self._tags))
-
-    def _streamed(self) -> Iterator[etree._Element]:
-        parser = etree.XMLPullParser(events=("end",), tag=self._tags[-1], **self._options)
-        nodes = lines = 0
-        for start in range(0, len(self._content), _CHUNK):
-            chunk = self._content[start : start + _CHUNK]
-            nodes += chunk.count(b"<") + chunk.count(b"=")
-            parser.feed(chunk)
-            for _, element in parser.read_events():
-                if sum(1 for _ in element.iterancestors()) != len(self._tags):
-                    continue
-                nodes = 0
-                lines += 1
-                yield element
-                element.clear()
-            if nodes > _MAX_NODES or lines > MAX_LINES:
-                raise Refused("file-too-complex")
-        self.top = parser.close()
+def _streamed(content: bytes, syntax: Syntax, take_line: TakeLine) -> etree._Element:
+    """Hands over each line when it is complete, and empties it. Returns the root, once all of them were taken."""
+    options: Options = {**PARSER_OPTIONS, "huge_tree": len(content) > _LONG_TEXT}
+    tags = syntax.line_tags
+    parser = etree.XMLPullParser(events=("end",), tag=tags[-1], **options)
+    nodes = lines = 0
+    for start in range(0, len(content), _CHUNK):
+        chunk = content[start : start + _CHUNK]
+        nodes += chunk.count(b"<") + chunk.count(b"=")
+        parser.feed(chunk)
+        for _, element in parser.read_events():
+            if sum(1 for _ in element.iterancestors()) != len(tags):
+                continue
+            nodes = 0
+            lines += 1
+            flat = Flat(element)
+            take_line(flat, 0, len(flat.tags))
+            element.clear()
+        if nodes > _MAX_NODES or lines > MAX_LINES:
+            raise Refused("file-too-complex")
+    return parser.close()
 
 
 def _malformed(content: bytes) -> Refused:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ _REPEATED = {
     "BT-25": ("BG-3", "number"),
 }  # fmt: skip
 _EMPTY: Mapping[str, int] = {}
+_OF_LINE = attrgetter("allowances_charges")
 
 
 class Member(NamedTuple):
@@ -44,6 +45,8 @@ class Member(NamedTuple):
 def members(invoice: Invoice, group: str) -> Iterator[Member]:
     """Yields the members of a group. Allowances and charges share their numbers, since they share their place."""
     if group in ("BG-27", "BG-28"):
+        if not any(map(_OF_LINE, invoice.lines)):
+            return
         for number, line in enumerate(invoice.lines, 1):
             for inner, item in enumerate(line.allowances_charges, 1):
                 if item.is_charge == (group == "BG-28"):
@@ -79,9 +82,9 @@ class Term:
             raise KeyError(name)
         self.name = name
         self.group, path = _REPEATED.get(name, ("", _DOCUMENT.get(name, "")))
-        *way, self._last = path.split(".")
-        self._way = [attrgetter(part) for part in way]
-        self._get = attrgetter(self._last)
+        *self.way, self.last = path.split(".")
+        self._way = [attrgetter(part) for part in self.way]
+        self._get = attrgetter(self.last)
 
     def values(self, invoice: Invoice) -> Iterator[Member]:
         """Yields the value of each group that has the term's own group."""
@@ -93,30 +96,15 @@ class Term:
 
     def missing(self, invoice: Invoice) -> Iterator[Mapping[str, int]]:
         """Yields the places where the term is missing though its group is there."""
-        if self.group == "BG-25" and not self._way:
-            # Most lines have what they need, which is told without a step in Python for each.
-            found = list(map(self._get, invoice.lines))
-            # Not by `None in found`: comparing a Decimal with anything else takes long.
-            if not all(found):
-                yield from ({"BG-25": number} for number, value in enumerate(found, 1) if value is None or value == "")
-            return
-        if not self.group and self._is_there(invoice):
-            return
         yield from (member.numbers for member in self.values(invoice) if member.value is None or member.value == "")
-
-    def _is_there(self, invoice: Invoice) -> bool:
-        """Tells for a term of the document, the quick way, that it is there and neither empty nor zero."""
-        value: Any = invoice
-        for step in self._way:
-            value = step(value)
-            if value is None:
-                return True
-        return bool(self._get(value))
 
     def others(self, invoice: Invoice, codes: frozenset[str]) -> Iterator[Member]:
         """Yields each value that is there and is none of the codes."""
-        if self.group == "BG-25" and not self._way and codes.issuperset(map(self._get, invoice.lines)):
-            return
+        if not self._way:
+            if self.group == "BG-25" and codes.issuperset(map(self._get, invoice.lines)):
+                return
+            if not self.group and self._get(invoice) in codes:
+                return
         for member in self.values(invoice):
             if member.value is not None and member.value != "" and str(member.value) not in codes:
                 yield member
@@ -127,3 +115,40 @@ class Term:
             if value is None:
                 return
         yield Member(numbers, self._get(value))
+
+
+class Presence:
+    """Several terms at once: most invoices have what they need, which is told without a step in Python for each term and line."""
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        lasts: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for term in terms:
+            lasts.setdefault((term.group, tuple(term.way)), []).append(term.last)
+        self._document = [
+            ([attrgetter(part) for part in way], attrgetter(*names, names[0]))
+            for (group, way), names in lasts.items()
+            if not group
+        ]
+        # The last of two equal names makes a tuple of a single one, too.
+        self._groups = [
+            (group, [attrgetter(part) for part in way], attrgetter(*names, names[0]))
+            for (group, way), names in lasts.items()
+            if group
+        ]
+
+    def is_plain(self, invoice: Invoice) -> bool:
+        """Tells that no term is missing where its group is there. False says nothing: a zero, for one, is looked at more closely."""
+        return all(_has_all(invoice, way, get) for way, get in self._document) and all(
+            all(map(all, map(get, invoice.lines)))
+            if group == "BG-25" and not way
+            else all(_has_all(member.value, way, get) for member in members(invoice, group))
+            for group, way, get in self._groups
+        )
+
+
+def _has_all(value: Any, way: Sequence[Any], get: Any) -> bool:
+    for step in way:
+        value = step(value)
+        if value is None:
+            return True
+    return all(get(value))
