@@ -530,7 +530,7 @@ def set_up_banks(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         providers[ENABLE_BANKING] = _enable_banking(settings, db, clock)
     if settings.ebics:
         providers[EBICS] = _ebics(settings, db, vault, clock, providers[FilesProvider.name])
-    return Banking(providers, connect_providers(settings, providers), set())
+    return Banking(providers, connect_providers(settings, providers), set(), (prepared.ordered_today,))
 
 
 def _fints(settings: Settings, db: Database, vault: Vault, clock: Clock, orders: BankProvider) -> BankProvider:

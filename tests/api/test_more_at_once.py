@@ -15,6 +15,7 @@ from kontobahn.bank_providers.sandbox import store
 from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.bank_providers.sandbox.rules import BANKS, PEOPLE
 from kontobahn.banking.payments import routes as payment_routes
+from kontobahn.banking.provider import Banking
 from kontobahn.cli import removal
 from kontobahn.clock import SECOND, SystemClock
 from kontobahn.dashboard import first_run
@@ -167,7 +168,7 @@ def test_two_payments_at_once_do_not_exceed_the_limit_of_a_day_together(service:
     assert principal.limits == Limits(None, 100_00)
 
     def pay(tx: Tx) -> None:
-        payment_routes.check_key_limits(tx, principal, 40_00, "EUR")
+        payment_routes.check_key_limits(tx, principal, 40_00, "EUR", service.application.context.part(Banking))
         tx.run("UPDATE banking_payments SET amount_minor = amount_minor + 4000 WHERE id = ?", int(payment["id"]))
 
     outcome = overlap(service.db, pay, pay)

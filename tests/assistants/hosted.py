@@ -72,9 +72,9 @@ class Maker:
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": self.client_id, **changed}
         return self.service.http.post(TOKEN, data=form)
 
-    def tokens(self, browser: Browser, **choice: str) -> dict[str, Any]:
-        """Goes the whole way, and returns the answer with the tokens."""
-        code = code_in(let_in(browser, self.request(), **choice))
+    def tokens(self, browser: Browser, preset: str = "read", **choice: Any) -> dict[str, Any]:
+        """Goes the whole way, asking for what is given, and returns the answer with the tokens."""
+        code = code_in(let_in(browser, self.request(scope=preset), preset=preset, **choice))
         answer = self.fetch_tokens(code)
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
@@ -91,14 +91,19 @@ def page_for(browser: Browser, request: dict[str, str]) -> httpx.Response:
     return browser.get(f"{AUTHORIZE}?{urlencode(request)}")
 
 
-def let_in(browser: Browser, request: dict[str, str], *, preset: str = "read", decision: str = "agree") -> str:
+def let_in(browser: Browser, request: dict[str, str], **choice: Any) -> str:
     """Agrees on the page that a request opens, and returns the address that the browser is led to."""
+    done = decide(browser, request, **choice)
+    assert done.status_code == 200, done.text
+    return done.headers["refresh"].partition("url=")[2]
+
+
+def decide(browser: Browser, request: dict[str, str], *, preset: str = "read", **choice: Any) -> httpx.Response:
+    """Fills in the page that a request opens."""
     shown = page_for(browser, request)
     assert shown.status_code == 200, shown.text
     fields = {name: html.unescape(value) for name, value in _HIDDEN.findall(shown.text)}
-    done = browser.post(AUTHORIZE, {**fields, "preset": preset, "decision": decision})
-    assert done.status_code == 200, done.text
-    return done.headers["refresh"].partition("url=")[2]
+    return browser.post(AUTHORIZE, {**fields, "decision": "agree", "preset": preset, **choice})
 
 
 def answer_in(address: str) -> dict[str, str]:

@@ -16,13 +16,15 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from pydantic import AnyUrl
 
-from kontobahn.access import audit, users
-from kontobahn.access.principal import Role
+from kontobahn.access import audit, factors, passwords, users
+from kontobahn.access.principal import Principal, Role
 from kontobahn.api.request_log import Wanted, logged
 from kontobahn.assistants import access, grants
 from kontobahn.assistants.client_documents import read_document
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest
+from kontobahn.errors import BadRequest, NotFound
+from kontobahn.ledger.connections import open_books
+from tests.assistants.assistant import cash_entry, to_prepare
 from tests.assistants.assistant import let_in as switch_on
 from tests.assistants.hosted import (
     AUTHORIZE,
@@ -33,14 +35,18 @@ from tests.assistants.hosted import (
     Maker,
     answer_in,
     code_in,
+    decide,
     let_in,
     making,
     page_for,
 )
+from tests.bank_builder import Bank, account_id
 from tests.dashboard.browsing import Browser
-from tests.harness import ACTOR, Organization, Service, ServiceFactory
+from tests.dashboard.test_releases import Releaser
+from tests.harness import ACTOR, PASSWORD, Organization, Service, ServiceFactory
 from tests.interleaving import on_postgres, overlap
 from tests.receiver import Answer
+from tests.reconciliation_desk import Clerk, paid
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 EMAIL = "erika@muster.example"
@@ -339,6 +345,136 @@ def test_a_grant_ends_with_the_person_the_role_the_list_and_the_switch(
     assert maker.renew(last["refresh_token"]).status_code == 400
 
 
+def tell(service: Service, token: str, tool: str, **arguments: Any) -> str:
+    """Returns what a tool says, whether it succeeds or not."""
+    called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    answer = ask(service, token, called)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["result"]["content"][0]["text"])
+
+
+def test_an_assistant_sees_the_books_of_the_clients_that_the_person_chose_and_nothing_else(
+    service: Service, owner: Organization, maker: Maker
+) -> None:
+    desk = Clerk(service, paid(11900, "RE-2026-00123"), owner=owner)
+    desk.books.another_client("29098-55004", years=["2026-01-01"])
+    connection, browser = desk.books.connection_id, signed_in(service, owner)
+    request = maker.request(scope="payments")
+    mine, other = f"{connection} 29098-55003", f"{connection} 29098-55004"
+    refusals: list[tuple[dict[str, Any], str]] = [
+        ({}, "Choose at least one client."),
+        ({"clients": [mine, f"{connection} 4711"]}, "Choose at least one client."),
+        ({"clients": [mine], "preset": "payments"}, "they need everything"),
+    ]
+    for wrong, reason in refusals:
+        refused = decide(browser, request, **{"preset": "read", "extent": "clients", **wrong})
+        assert (refused.status_code, reason in refused.text) == (422, True), wrong
+    made = maker.tokens(browser, preset="bookkeeping", extent="clients", clients=[mine])
+    token = made["access_token"]
+    assert tools(service, token) == {
+        "access", "needs_attention", "open_items", "vat_and_profit", "account_history", "prepare_cash_entry"
+    }  # fmt: skip
+    for name in ("balances", "movements", "received_invoices", "unmatched_movements", "prepare_payment"):
+        forged = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": {}}}
+        assert ask(service, token, forged).status_code == 403, name
+    told = tell(service, token, "access")
+    assert "29098-55003" in told
+    assert "29098-55004" not in told
+    assert "total: 407.00" in tell(service, token, "open_items")
+    period = {"from_date": "2026-02-01", "to_date": "2026-02-28"}
+    entry = {"kassenname": "Hauptkasse", "day": "2026-02-13", "amount": "1.00", "text": "Porto", "gegenkonto": "8400"}
+    for name, arguments in (
+        ("open_items", {}), ("vat_and_profit", period), ("account_history", {"konto": "10010", **period}),
+        ("prepare_cash_entry", entry),
+    ):  # fmt: skip
+        assert "you may not see it" in tell(service, token, name, client_id="29098-55004", **arguments), name
+    for client, amount in (("29098-55003", 1), ("29098-55004", 2)):
+        body = cash_entry(connection, client_id=client, amount=amount)
+        assert service.post("/v2/assistants/cash-entries", owner.key, json=body).status_code == 201
+    assert service.post("/v2/assistants/payments", owner.key, json=to_prepare(desk.account)).status_code == 201
+    waiting = tell(service, token, "needs_attention").splitlines()
+    assert len(waiting) == 1
+    assert waiting[0].startswith("Prepared cash_entry")
+    digest = service.vault.token_hash(token)
+    principal = service.db.read_now(grants.authenticate, digest, f"{service.base_url}/mcp").principal
+    for client_id in ("29098-55004", None):
+        with pytest.raises(NotFound):
+            service.run(open_books(service.application.context, principal, connection, client_id))
+    [shown] = [row for row in browser.get("/dashboard/assistants").text.split("<tr") if "Fragefix" in row]
+    assert "only the books of Muster GmbH" in shown
+    both = maker.tokens(browser, extent="clients", clients=[mine, other])["access_token"]
+    assert "29098-55004" in tell(service, both, "access")
+
+
+def test_an_assistant_prepares_no_more_a_day_than_the_person_allows(
+    service: Service, owner: Organization, maker: Maker
+) -> None:
+    Bank(service).connected(owner)
+    boss = signed_in(service, owner)
+    for wrong in ("0", "-5", "much"):
+        refused = decide(boss, maker.request(scope="payments"), preset="payments", daily_limit=wrong)
+        assert refused.status_code == 422, wrong
+    limited = maker.tokens(boss, preset="payments", daily_limit="100.00")["access_token"]
+    free = maker.tokens(boss, preset="payments")["access_token"]
+    account = account_id(service, owner)
+
+    def prepare(amount: str, token: str = limited) -> str:
+        payee = {"creditor_name": "Papier GmbH", "creditor_iban": "DE75512108001245126199", "purpose": "L-4711"}
+        return tell(service, token, "prepare_payment", account_id=account, amount=amount, **payee)
+
+    first = prepare("60.00")
+    assert "nothing has happened yet" in first
+    assert prepare("60.00") == first, "the same once more counts once"
+    assert "at most 100.00 EUR a day; 40.00 EUR are left today" in prepare("40.01")
+    assert "nothing has happened yet" in prepare("500.00", free), "the limit of one grant is not another's"
+    assert "nothing has happened yet" in prepare("40.00")
+    assert "0.00 EUR are left" in prepare("0.01")
+    prepared = service.get("/v2/assistants/prepared", owner.key, params={"state": "waiting"}).json()["data"]
+    sixty = next(one["id"] for one in prepared if one["payment"]["amount"] == 60)
+    assert service.post(f"/v2/assistants/prepared/{sixty}/withdraw", owner.key, json={}).status_code == 200
+    assert "nothing has happened yet" in prepare("59.99"), "what is taken back counts no more"
+    rows = boss.get("/dashboard/assistants").text.split("<tr")
+    assert ["€100.00" in row for row in rows if "Fragefix" in row] == [False, True]
+
+
+def test_a_new_password_or_a_removed_factor_ends_what_the_person_has_connected(
+    service: Service, owner: Organization, maker: Maker
+) -> None:
+    karl = Releaser(service, owner, "karl@muster.example")
+    other = maker.tokens(signed_in(service, owner))
+
+    def is_over(made: dict[str, Any]) -> bool:
+        assert ask(service, other["access_token"]).status_code == 200, "nobody else's ends"
+        listed = [one.person for one in service.db.read_now(grants.listing, owner.id)]
+        is_listed = len(listed) == 2
+        is_known = ask(service, made["access_token"]).status_code == 200
+        assert is_listed == is_known
+        return not is_known and maker.renew(made["refresh_token"]).status_code == 400
+
+    made = maker.tokens(karl.browser)
+    assert not is_over(made)
+    form = {"old_password": PASSWORD, "new_password": "another-Long-password-1"}
+    changed = karl.browser.post("/dashboard/profile/password", form)
+    assert changed.status_code == 303, changed.text
+    assert "your connected assistants have ended" in karl.browser.get("/dashboard/profile").text
+    assert is_over(made)
+    assert '"reason":"ways"' in audited(service, owner)[-1][1]
+
+    made = maker.tokens(karl.browser)
+    assert not is_over(made)
+    [factor] = service.db.read_now(factors.of_user, owner.id, karl.user.id)
+    principal = Principal(owner.id, "member", (owner.id,), user_id=karl.user.id)
+    service.db.write_now(factors.remove, principal, factor.id, ACTOR)
+    assert is_over(made)
+
+    made = maker.tokens(karl.browser)
+    person = service.db.read_now(users.by_id, owner.id, karl.user.id)
+    link = service.db.write_now(lambda tx: passwords.create_reset(tx, service.vault, person, hours=1, actor=ACTOR))
+    body = {"token": link.secret, "password": "yet-Another-password-2"}
+    assert service.http.post("/v2/auth/password/reset", json=body).status_code == 200
+    assert is_over(made)
+
+
 STRANGE: tuple[dict[str, str], ...] = (
     {"redirect_uri": "https://evil.example/callback"},
     {"redirect_uri": f"{REDIRECT}/further"},
@@ -388,12 +524,17 @@ def test_nobody_is_sent_anywhere_by_a_request_that_is_not_what_it_says(
 def test_nobody_is_let_in_by_a_form_of_another_site_by_too_low_a_role_or_while_assistants_are_kept_out(
     service: Service, owner: Organization, maker: Maker
 ) -> None:
-    browser, agreed = signed_in(service, owner), maker.request() | {"preset": "payments", "decision": "agree"}
+    browser = signed_in(service, owner)
+    agreed = maker.request(scope="payments") | {"preset": "payments", "decision": "agree"}
     for headers in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
         assert browser.send("POST", AUTHORIZE, data=agreed, headers=headers).status_code == 403
     assert browser.post(AUTHORIZE, agreed | {"preset": "everything"}).status_code == 400
     reader = signed_in(service, owner, "rita@muster.example", "read_only")
     assert reader.post(AUTHORIZE, agreed).status_code == 422
+    assert 'value="bookkeeping"' not in page_for(browser, maker.request()).text, "wider than what was asked for"
+    wider = browser.post(AUTHORIZE, maker.request() | {"preset": "bookkeeping", "decision": "agree"})
+    assert wider.status_code == 422
+    assert "has not asked for it" in wider.text
     service.db.write_now(access.switch, owner.id, False, ACTOR)
     assert "No assistant may ask." in page_for(browser, maker.request()).text
     assert browser.post(AUTHORIZE, agreed).status_code == 422

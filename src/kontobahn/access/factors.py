@@ -162,6 +162,7 @@ def remove(tx: Tx, principal: Principal, factor_id: str, actor: Actor, *, issuer
         tx.run(
             "DELETE FROM recovery_codes WHERE organization_id = ? AND user_id = ?", principal.organization_id, user_id
         )
+    users.note_ways_changed(tx, principal.organization_id, user_id)
     audit.record(tx, principal.organization_id, actor, "factor.remove", factor_id, kind=found.kind)
     return found
 

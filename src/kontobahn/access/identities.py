@@ -203,6 +203,7 @@ def unlink(tx: Tx, principal: Principal, identity_id: str, issuer: str, actor: A
         raise Conflict("You could not sign in any more without this account. Set a password or a passkey first.")
     tx.run("DELETE FROM user_identities WHERE organization_id = ? AND id = ?", principal.organization_id, found.id)
     ended = sessions.end_of_provider(tx, principal.organization_id, user_id, principal.session_id)
+    users.note_ways_changed(tx, principal.organization_id, user_id)
     audit.record(
         tx, principal.organization_id, actor, "identity.unlink", user_id, account=found.label, sessions_ended=ended
     )

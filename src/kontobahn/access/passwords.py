@@ -158,7 +158,8 @@ def purge_expired(tx: Tx) -> int:
 
 
 def _end_access(tx: Tx, organization_id: str, user_id: str, but: str | None = None) -> int:
-    """Ends the person's sessions except one, and discards open links."""
+    """Ends the person's sessions except one, and the assistants that the person has connected; discards open links."""
+    users.note_ways_changed(tx, organization_id, user_id)
     _discard_resets(tx, organization_id, user_id)
     return tx.run(
         "DELETE FROM sessions WHERE organization_id = ? AND user_id = ? AND id <> ?",

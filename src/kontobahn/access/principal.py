@@ -111,6 +111,8 @@ class Principal(NamedTuple):
     # Of an assistant that a person has connected: the grant, and the name that it gives itself.
     grant_id: str | None = None
     assistant: str = ""
+    # The clients whose books it is restricted to, by connection and number; None for everybody who is not.
+    clients: tuple[tuple[str, str], ...] | None = None
 
     @property
     def caller_id(self) -> str | None:
@@ -137,6 +139,10 @@ class Principal(NamedTuple):
         if self.is_agency:
             return Forbidden(said("This agency key may not act on that {what}.", what=what.lower()))
         return NotFound(f"{what} not found.")
+
+    def may_open(self, connection_id: str, client_id: str | None) -> bool:
+        """Returns whether these books are among those it is restricted to. Whoever is restricted names the client."""
+        return self.clients is None or (connection_id, client_id) in self.clients
 
     def organizations(self, organization_id: str | None) -> tuple[str, ...]:
         """The organisations a list covers: all in scope, or the one asked for."""

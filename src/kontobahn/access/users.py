@@ -25,6 +25,8 @@ class User(NamedTuple):
     name: str
     role: Role
     created_at: int
+    # Grows whenever something that the person signs in with is replaced or taken away.
+    ways_version: int = 0
 
 
 _USERS = Table("users", User)
@@ -69,7 +71,7 @@ def create(
 ) -> User:
     user = User(organization_id, new_id(), normal_email(email), name, role, tx.now)
     inserted = tx.run(
-        f"INSERT INTO users ({_USERS.columns}, password_hash) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        f"INSERT INTO users ({_USERS.columns}, password_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         *user, password_hash,
     )  # fmt: skip
     if not inserted:
@@ -140,6 +142,15 @@ def ways_in(tx: Tx, organization_id: str, user_id: str, issuer: str) -> int:
         issuer, organization_id, user_id,
     )  # fmt: skip
     return int(row[0]) if row else 0
+
+
+def note_ways_changed(tx: Tx, organization_id: str, user_id: str) -> None:
+    """Ends what the person has let in with the ways to sign in that there were until now."""
+    tx.run(
+        "UPDATE users SET ways_version = ways_version + 1 WHERE organization_id = ? AND id = ?",
+        organization_id,
+        user_id,
+    )
 
 
 def lock(tx: Tx, organization_id: str) -> None:

@@ -102,6 +102,7 @@ async def list_assistant_books(call: Call, query: BooksQuery) -> Data[list[Assis
         client
         for client in await list_clients(call.context, organization_id, connection_id)
         if query.client_id in (None, client.client_id)
+        and call.principal.may_open(client.connection_id, client.client_id)
     ]
     years: list[date] | None = None
     if len(clients) == 1:

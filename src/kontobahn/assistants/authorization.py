@@ -15,7 +15,7 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.assistants import access, grants, presets
 from kontobahn.assistants.client_documents import AssistantClient, ClientDocuments
-from kontobahn.assistants.grants import Asked
+from kontobahn.assistants.grants import Agreed, Asked
 from kontobahn.assistants.presets import PRESETS, Preset
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
@@ -96,16 +96,16 @@ def _preset(scope: str) -> Preset | None:
     return known[-1] if known else PRESETS[0]
 
 
-def agree(tx: Tx, vault: Vault, principal: Principal, asked: Asked, preset: Preset, actor: Actor) -> str:
+def agree(tx: Tx, vault: Vault, principal: Principal, asked: Asked, agreed: Agreed, actor: Actor) -> str:
     """Writes that the person lets the assistant in, and returns the code for it."""
     tx.lock("assistants", principal.organization_id)
     access.check_enabled(tx, principal.organization_id)
     person = users.get(tx, principal, principal.user_id or "")
-    return grants.give(tx, vault, asked, person, preset, actor)
+    return grants.give(tx, vault, asked, person, agreed, actor)
 
 
-def offered(principal: Principal) -> list[Preset]:
-    return presets.allowed(principal.role)
+def offered(principal: Principal, asked: Asked) -> list[Preset]:
+    return presets.allowed(principal.role, asked.preset)
 
 
 def answer_address(received: Received, base_url: str, **fields: str) -> str:

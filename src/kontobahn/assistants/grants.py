@@ -2,7 +2,8 @@
 
 A grant has a code, then pairs of tokens: one to ask with for an hour, one to get the next pair with. They are kept as hashes. A code or
 a token for the next pair that comes a second time was stolen from somebody, so the grant ends. It ends as well with the person, with
-the person's role, and when the organisation keeps assistants out.
+the person's role, when a password or a second factor of the person is replaced or removed, and when the organisation keeps assistants
+out.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ import hashlib
 import hmac
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from kontobahn.access import audit, users
 from kontobahn.access.audit import SYSTEM, Actor
-from kontobahn.access.principal import Principal, Role
+from kontobahn.access.principal import Limits, Principal, Role
 from kontobahn.access.users import User
 from kontobahn.assistants import presets
 from kontobahn.assistants.presets import SCOPES_OF, Preset
 from kontobahn.clock import DAY, HOUR, MINUTE, SECOND
 from kontobahn.db import Table, Tx
-from kontobahn.errors import Conflict, Forbidden, Unauthorized
+from kontobahn.errors import BadRequest, Conflict, Forbidden, Unauthorized
 from kontobahn.ids import new_id, new_token
+from kontobahn.json_text import encode
+from kontobahn.money import amount_text
 from kontobahn.sentences import said
 from kontobahn.vault import Vault
 
@@ -32,7 +37,15 @@ KEPT_AFTER_END = 90 * DAY
 MAX_GRANTS = 200
 _USE_NOTED_EVERY = MINUTE
 TokenKind = Literal["code", "access", "refresh"]
-EndedBy = Literal["person", "client", "reuse", "mismatch", "user", "role", "switch"]
+EndedBy = Literal["person", "client", "reuse", "mismatch", "user", "role", "ways", "switch"]
+
+
+class GrantedClient(NamedTuple):
+    """A client whose books an assistant may ask about, by the name that the person saw."""
+
+    connection_id: str
+    client_id: str
+    name: str
 
 
 class Grant(NamedTuple):
@@ -54,6 +67,15 @@ class Grant(NamedTuple):
     used_at: int | None
     ended_at: int | None
     ended_by: str | None
+    # The version of the person's ways to sign in.
+    ways_version: int
+    # The clients it is restricted to, as JSON; null for everything. What it may prepare a day, in cents; null without a limit.
+    clients: str | None
+    daily_limit_minor: int | None
+
+    @property
+    def granted_clients(self) -> list[GrantedClient] | None:
+        return None if self.clients is None else msgspec.json.decode(self.clients, type=list[GrantedClient])
 
 
 class Token(NamedTuple):
@@ -76,6 +98,15 @@ class Asked(NamedTuple):
     challenge: str
     state: str
     preset: Preset
+
+
+class Agreed(NamedTuple):
+    """The decision of a person who lets an assistant in."""
+
+    preset: Preset
+    # None: all books, and the banks and received invoices.
+    clients: tuple[GrantedClient, ...] | None = None
+    daily_limit_minor: int | None = None
 
 
 class Pair(NamedTuple):
@@ -112,22 +143,28 @@ _INVALID = "invalid_grant"
 # --- Giving
 
 
-def give(tx: Tx, vault: Vault, asked: Asked, person: User, preset: Preset, actor: Actor) -> str:
+def give(tx: Tx, vault: Vault, asked: Asked, person: User, agreed: Agreed, actor: Actor) -> str:
     """Writes the grant of a person who has agreed, and returns its code. The caller holds the organisation's lock."""
-    if preset not in presets.allowed(person.role):
-        raise Forbidden("Your role does not suffice for that.")
+    if agreed.preset not in presets.allowed(person.role, asked.preset):
+        raise Forbidden("Your role does not suffice for that, or the assistant has not asked for it.")
+    if agreed.clients is not None and agreed.preset == "payments":
+        raise BadRequest("Payments concern the whole company: they need everything.", field="extent")
+    if agreed.daily_limit_minor is not None and agreed.daily_limit_minor <= 0:
+        raise BadRequest("The field `daily_limit` must be above zero.", field="daily_limit")
     if len(_standing(tx, person.organization_id)) >= MAX_GRANTS:
         raise Conflict(
             said("{number} assistants are connected already. Disconnect some of them first.", number=MAX_GRANTS)
         )
     grant = Grant(
         person.organization_id, new_id(), person.id, person.role, asked.client_id, asked.client_name, asked.redirect_uri,
-        asked.resource, asked.challenge, preset, tx.now, tx.now + GRANT_TIME, None, None, None, None,
+        asked.resource, asked.challenge, agreed.preset, tx.now, tx.now + GRANT_TIME, None, None, None, None,
+        person.ways_version, None if agreed.clients is None else encode(agreed.clients).decode(), agreed.daily_limit_minor,
     )  # fmt: skip
     GRANTS.insert(tx, grant)
     audit.record(
         tx, grant.organization_id, actor, "assistants.connect", grant.id, name=grant.client_name, url=grant.client_id,
-        scopes=preset,
+        scopes=agreed.preset, clients=", ".join(one.client_id for one in agreed.clients or ()),
+        daily_limit="" if agreed.daily_limit_minor is None else amount_text(agreed.daily_limit_minor),
     )  # fmt: skip
     return _make_token(tx, vault, grant, "code", CODE_TIME)
 
@@ -234,12 +271,15 @@ def authenticate(tx: Tx, token_hash: str, resource: str) -> Bearer:
         raise Unauthorized("This token has ended. Get the next one, or connect the assistant again.")
     if grant.resource != resource:
         raise Unauthorized("This token is for another resource.")
+    clients, scopes = grant.granted_clients, SCOPES_OF[grant.preset]
     principal = Principal(
         organization_id=grant.organization_id,
         role=presets.role_of(grant.preset, grant.role),
         scope=(grant.organization_id,),
         user_id=grant.user_id,
-        scopes=SCOPES_OF[grant.preset],
+        scopes=scopes if clients is None else presets.of_books(scopes),
+        limits=Limits(daily_minor=grant.daily_limit_minor),
+        clients=None if clients is None else tuple((one.connection_id, one.client_id) for one in clients),
         grant_id=grant.id,
         assistant=grant.client_name,
     )
@@ -254,11 +294,13 @@ def note_use(tx: Tx, grant: Grant) -> None:
 
 
 def _over(tx: Tx, grant: Grant) -> EndedBy | None:
-    """Returns what the grant has ended with, if the person is gone or has another role now."""
+    """Returns what the grant has ended with: the person, the person's role, or what the person signed in with."""
     person = users.find(tx, grant.user_id)
     if person is None or person.organization_id != grant.organization_id:
         return "user"
-    return None if person.role == grant.role else "role"
+    if person.role != grant.role:
+        return "role"
+    return None if person.ways_version == grant.ways_version else "ways"
 
 
 # --- Listing and ending
@@ -269,7 +311,7 @@ def listing(tx: Tx, organization_id: str) -> list[Listed]:
     return [
         Listed(grant, person.name)
         for grant in _standing(tx, organization_id)
-        if grant.connected_at is not None and (person := users.find(tx, grant.user_id)) and person.role == grant.role
+        if grant.connected_at is not None and _over(tx, grant) is None and (person := users.find(tx, grant.user_id))
     ]
 
 

@@ -25,9 +25,9 @@ from kontobahn.api.wire import Answer, Body, ListQuery, Timestamp, Uuid, form
 from kontobahn.assistants import access
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.payments.releases import check_has_factor
-from kontobahn.banking.payments.routes import check_order
+from kontobahn.banking.payments.routes import CURRENCY, check_key_limits, check_order
 from kontobahn.banking.payments.wire import Amount, NewPayment
-from kontobahn.banking.provider import Template
+from kontobahn.banking.provider import Banking, Template
 from kontobahn.banking.wire import NumericId
 from kontobahn.clock import DAY, HOUR, berlin_date, optional_datetime, start_of_day, to_datetime
 from kontobahn.db import Table, Tx
@@ -162,6 +162,9 @@ class PreparedRow(NamedTuple):
     decided_at: int | None
     payment_id: int | None
     done_at: int | None
+    # The first of a row of rotated keys, or the grant, that limits of a day count by.
+    counted_by: str
+    amount_minor: int
 
     def shown_state(self, now: int) -> State:
         return "expired" if self.state == "waiting" and self.expires_at <= now else self.state
@@ -188,12 +191,11 @@ async def prepare_payment(call: Call, body: NewPreparedPayment) -> Data[Prepared
     It is in no order file either. The person opens `approval_url` and approves it with a second factor, as it stands: a different
     amount, IBAN or name is another one. 200 with the same one if it was prepared within the hour.
     """
-    order = as_payment(body)
-    await asyncio.to_thread(check_order, order, call.ip, berlin_date(call.context.clock.now()))
+    order = await asyncio.to_thread(check_order, as_payment(body), call.ip, berlin_date(call.context.clock.now()))
 
     def unit(tx: Tx) -> Data[Prepared]:
         account = accounts.find(tx, call.principal, body.account_id)
-        return _prepare(tx, call, account.organization_id, "payment", encode(body))
+        return _prepare(tx, call, account.organization_id, "payment", encode(body), order.amount_minor)
 
     return await call.commit(unit)
 
@@ -224,7 +226,7 @@ async def prepare_cash_entry(call: Call, body: NewPreparedCashEntry) -> Data[Pre
         pass
 
     def unit(tx: Tx) -> Data[Prepared]:
-        return _prepare(tx, call, connection.organization_id, "cash_entry", encode(body))
+        return _prepare(tx, call, connection.organization_id, "cash_entry", encode(body), to_minor(body.amount))
 
     return await call.commit(unit)
 
@@ -259,7 +261,7 @@ def as_cash_entry(body: NewPreparedCashEntry) -> NeuerKassenbucheintrag:
     )
 
 
-def _prepare(tx: Tx, call: Call, organization_id: str, kind: Kind, content: bytes) -> Data[Prepared]:
+def _prepare(tx: Tx, call: Call, organization_id: str, kind: Kind, content: bytes, amount_minor: int) -> Data[Prepared]:
     access.check_enabled(tx, organization_id)
     tx.lock("assistants", organization_id)
     digest = hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()
@@ -271,6 +273,8 @@ def _prepare(tx: Tx, call: Call, organization_id: str, kind: Kind, content: byte
     if known is not None:
         call.status = 200
         return Data(shown(known, tx.now, call.context.settings.base_url))
+    if kind == "payment":
+        check_key_limits(tx, call.principal, amount_minor, CURRENCY, call.context.part(Banking))
     tx.run(
         "UPDATE assistants_prepared SET state = 'expired' WHERE organization_id = ? AND state = 'waiting' AND expires_at <= ?",
         organization_id, tx.now,
@@ -281,11 +285,25 @@ def _prepare(tx: Tx, call: Call, organization_id: str, kind: Kind, content: byte
         )
     row = PreparedRow(
         organization_id, new_id(), kind, "waiting", content.decode(), digest, call.actor.name, call.principal.user_id or "",
-        tx.now, tx.now + WAITING_DAYS * DAY, None, None, None, None,
+        tx.now, tx.now + WAITING_DAYS * DAY, None, None, None, None, _counted_by(call.principal), amount_minor,
     )  # fmt: skip
     PREPARED.insert(tx, row)
     audit.record(tx, organization_id, call.actor, f"assistants.prepare_{kind}", row.id, **_facts(row))
     return Data(shown(row, tx.now, call.context.settings.base_url))
+
+
+def _counted_by(principal: Principal) -> str:
+    return principal.first_key_id or principal.grant_id or ""
+
+
+def ordered_today(tx: Tx, principal: Principal) -> int:
+    """Returns the cents of the payments that this caller has prepared today, in Berlin, and that wait or were approved."""
+    row = tx.one(
+        f"SELECT COALESCE(SUM(amount_minor), 0) FROM assistants_prepared WHERE {in_scope(len(principal.scope))}"
+        " AND counted_by = ? AND created_at >= ? AND kind = 'payment' AND (state = 'waiting' OR state = 'approved')",
+        *principal.scope, _counted_by(principal), start_of_day(berlin_date(tx.now)),
+    )  # fmt: skip
+    return int(row[0]) if row else 0
 
 
 def _facts(row: PreparedRow) -> dict[str, str]:
@@ -314,7 +332,9 @@ def _listing(tx: Tx, principal: Principal, query: PreparedQuery) -> list[Prepare
         where, values = f"{where} AND state = ?", [*values, query.state]
     if query.from_id is not None:
         where, values = f"{where} AND id > ?", [*values, query.from_id.lower()]
-    return PREPARED.all(tx, f"{where} ORDER BY id LIMIT ?", *values, query.limit + 1)
+    if principal.clients is None:
+        return PREPARED.all(tx, f"{where} ORDER BY id LIMIT ?", *values, query.limit + 1)
+    return [row for row in PREPARED.all(tx, f"{where} ORDER BY id", *values) if _may_see(principal, row)]
 
 
 @get("/v2/assistants/prepared/{id}", scope=READERS, errors=(403, 404))
@@ -342,9 +362,16 @@ def _kinds(principal: Principal) -> list[Kind]:
     return [kind for kind, scopes in _SCOPES.items() if principal.has_scope(scopes)]
 
 
+def _may_see(principal: Principal, row: PreparedRow) -> bool:
+    """Whoever is restricted to the books of some clients sees the cash entries of these, and no payments."""
+    if principal.clients is None:
+        return True
+    return row.kind == "cash_entry" and principal.may_open(row.cash_entry.connection_id, row.cash_entry.client_id)
+
+
 def find(tx: Tx, principal: Principal, prepared_id: str) -> PreparedRow:
     row = find_in_scope(tx, PREPARED, principal, "Prepared item", prepared_id.lower())
-    if row.kind not in _kinds(principal):
+    if row.kind not in _kinds(principal) or not _may_see(principal, row):
         raise principal.missing("Prepared item")
     return row
 

@@ -32,6 +32,15 @@ def role_of(preset: Preset, role: Role) -> Role:
     return min(_ROLES[preset], role, key=ROLES.index)
 
 
-def allowed(role: Role) -> list[Preset]:
-    """The presets that a person of this role can pass on."""
-    return [preset for preset in PRESETS if ROLES.index(_ROLES[preset]) <= ROLES.index(role)]
+def allowed(role: Role, asked: Preset) -> list[Preset]:
+    """The presets that a person of this role can pass on to an assistant that has asked for one: none is wider than that."""
+    return [
+        preset
+        for preset in PRESETS
+        if ROLES.index(_ROLES[preset]) <= ROLES.index(role) and narrower(preset, asked) == preset
+    ]
+
+
+def of_books(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """Those that are about the books of a client. Banks and received invoices belong to the whole organisation."""
+    return tuple(scope for scope in scopes if scope.startswith("ledger:"))

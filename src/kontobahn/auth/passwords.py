@@ -55,7 +55,7 @@ class ResetPassword(Body):
 async def change_password(call: Call, body: ChangePassword) -> Data[PasswordChange]:
     """Change one's own password.
 
-    For a signed-in person. The person's other sessions end.
+    For a signed-in person. The person's other sessions end, and so do the assistants that the person has connected.
     """
     principal = call.principal
     if principal.session_id is None:
@@ -113,7 +113,7 @@ def _create_link(
 async def reset_password(call: Call, body: ResetPassword) -> Data[UserView]:
     """Set a new password with the token of a link.
 
-    All of the person's sessions end. The answer to a token that is unknown, used or expired is the same.
+    All of the person's sessions and connected assistants end. The answer to a token that is unknown, used or expired is the same.
     """
     # Before the hash, which costs far more than the look.
     await call.read(passwords.check_reset, call.context.vault, body.token)

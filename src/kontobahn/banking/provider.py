@@ -455,6 +455,8 @@ class Banking(NamedTuple):
     connect_providers: tuple[str, ...]
     # Tasks that go on after their call was answered.
     running: set[asyncio.Task[Any]]
+    # Called with a transaction and a principal: the cents that other areas have ordered for it today, which its limits count.
+    ordered_elsewhere: tuple[Callable[[Any, Any], int], ...] = ()
 
     def provider(self, name: str) -> BankProvider:
         found = self.providers.get(name)

@@ -152,7 +152,7 @@ class _Payer:
             date=today + timedelta(days=order.in_days) if order.in_days else None,
         )  # fmt: skip
         row, _ = payment_routes.create_pending(
-            tx, self._principal, payment_routes.check_order(body, _CALLER_IP, today), None, self._context.part(Banking).providers,
+            tx, self._principal, payment_routes.check_order(body, _CALLER_IP, today), None, self._context.part(Banking),
             price=create_payment.cost, claim=None,
             cause=Cause("req_demo", create_payment.name, self._principal.key_id, "demo"),
         )  # fmt: skip

@@ -237,6 +237,8 @@ async def open_books(
 async def open_client(context: Context, principal: Principal, connection_id: str, client_id: str | None) -> ClientBooks:
     """Opens the books as the provider does. Raises ProviderError if the connection has ended or the provider refuses."""
     connection = await context.db.read_inline(find, principal, connection_id)
+    if not principal.may_open(connection.id, client_id):
+        raise principal.missing("Client")
     if connection.status in ENDED:
         raise ProviderError(401, f"the connection is {ENDED[connection.status]}", type=connection.status)
     if connection.status == "pending":

@@ -35,7 +35,9 @@ class Rights:
         self.channel, self._role, self._scopes, self._preset = channel, role, scopes, preset
 
     def may(self, tool: Tool) -> bool:
-        by_scope = self._scopes is None or any(scope in self._scopes for scope in tool.scopes)
+        by_scope = self._scopes is None or (
+            any(scope in self._scopes for scope in tool.scopes) and tool.also_scope in (None, *self._scopes)
+        )
         by_role = ROLES.index(self._role) >= ROLES.index(tool.role)
         return by_scope and by_role and PRESETS.index(tool.preset) <= PRESETS.index(self._preset)
 

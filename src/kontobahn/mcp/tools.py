@@ -53,8 +53,9 @@ class Tool(NamedTuple):
     description: str
     arguments: type[Arguments]
     run: Callable[[Caller, Any], Awaitable[str]]
-    # The key must have one of these scopes, and this role at least.
+    # The key must have one of these scopes, this one as well, and this role at least.
     scopes: tuple[Scope, ...]
+    also_scope: Scope | None
     role: Role
     preset: Preset
     # Its effect can be undone, or waits for a person.
@@ -78,6 +79,7 @@ TOOLS: list[Tool] = []
 def tool(
     title: str,
     *scopes: Scope,
+    also_scope: Scope | None = None,
     preset: Preset = "read",
     role: Role = "read_only",
     is_undoable: bool = True,
@@ -88,9 +90,8 @@ def tool(
     def add(run: Callable[[Caller, Any], Awaitable[str]]) -> Callable[[Caller, Any], Awaitable[str]]:
         arguments = globals()[run.__annotations__["args"]]
         description = " ".join((run.__doc__ or "").split())
-        TOOLS.append(
-            Tool(run.__name__, title, description, arguments, run, scopes, role, preset, is_undoable, reaches_out)
-        )
+        own = run.__name__, title, description, arguments, run
+        TOOLS.append(Tool(*own, scopes, also_scope, role, preset, is_undoable, reaches_out))
         return run
 
     return add
@@ -284,6 +285,10 @@ async def _books(caller: Caller, client_id: str) -> dict[str, Any]:
     found = (await caller.get("/v2/assistants/books", client_id=client_id or None))["data"]
     if len(found) == 1:
         return dict(found[0])
+    if not found and client_id:
+        raise BadArgument(
+            "There is no client with this client_id, or you may not see it. Ask `access` for those there are."
+        )
     if not found:
         raise BadArgument("There are no books. They are made or connected in the dashboard, under Books.")
     names = "; ".join(f"{one['client_id']} {quoted(one['name'])}" for one in found[:20])
@@ -446,7 +451,7 @@ class UnmatchedArgs(Paged):
     pass
 
 
-@tool("Unmatched bank movements", "ledger:read")
+@tool("Unmatched bank movements", "ledger:read", also_scope="banking:read")
 async def unmatched_movements(caller: Caller, args: UnmatchedArgs) -> str:
     """Bank movements that no invoice was found for, with the best proposal, its class (A1 best) and why. Free."""
     found = [
@@ -482,7 +487,7 @@ class DecideMatchArgs(Arguments):
     decision: Literal["confirm", "reject"]
 
 
-@tool("Confirm or reject a match", "ledger:write", preset="bookkeeping", role="bookkeeping")
+@tool("Confirm or reject a match", "ledger:write", also_scope="banking:read", preset="bookkeeping", role="bookkeeping")
 async def decide_match(caller: Caller, args: DecideMatchArgs) -> str:
     """Confirms or rejects a proposal of unmatched_movements. Ask the person first. A confirmed match can be undone in the
     dashboard. Free."""

@@ -355,9 +355,7 @@ def make(
     for planned in plan.payments:
         body = _as_payment(tx, order, run, planned)
         checked = check_order(body, order.ip, berlin_date(tx.now))
-        payment, _ = create_pending(
-            tx, order.principal, checked, None, banking.providers, price=price, cause=cause, claim=None
-        )
+        payment, _ = create_pending(tx, order.principal, checked, None, banking, price=price, cause=cause, claim=None)
         _take(tx, order.principal, run, planned, payment, actor)
     audit.record(
         tx, run.organization_id, actor, "payables.payment_run", run.id,

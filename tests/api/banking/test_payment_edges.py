@@ -16,7 +16,7 @@ from kontobahn.banking.payments import bank as payment_bank
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments import store
 from kontobahn.banking.payments.bank import poll_due_payments
-from kontobahn.banking.provider import ProviderDown
+from kontobahn.banking.provider import Banking, ProviderDown
 from kontobahn.clock import HOUR
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
@@ -244,4 +244,6 @@ def test_a_limit_in_euros_says_nothing_of_other_money(service: Service, owner: O
     limited = service.db.read_now(keys.authenticate, service.vault.token_hash(payer.key.secret), service.clock.now())
     assert limited.limits == Limits(100_00, None)
     with pytest.raises(BadRequest, match="currency_code"):
-        service.db.write_now(payment_routes.check_key_limits, limited, 1, "USD")
+        service.db.write_now(
+            payment_routes.check_key_limits, limited, 1, "USD", service.application.context.part(Banking)
+        )

@@ -92,9 +92,8 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
     """
     # In a thread: the first check of an IBAN loads the register of banks.
     order = await asyncio.to_thread(check_order, body, call.ip, berlin_date(call.context.clock.now()))
-    providers = call.context.part(Banking).providers
     row, is_new = await call.context.db.write(
-        create_pending, call.principal, order, query.api, providers,
+        create_pending, call.principal, order, query.api, call.context.part(Banking),
         price=call.price, cause=call.cause, claim=call.claim,
     )  # fmt: skip
     if (is_new or row.unsent) and not row.waits_for_release:
@@ -233,7 +232,7 @@ def check_order(body: NewPayment, caller_ip: str, today: date) -> CheckedOrder:
 
 
 def create_pending(
-    tx: Tx, principal: Principal, order: CheckedOrder, api: Api | None, providers: dict[str, BankProvider], *,
+    tx: Tx, principal: Principal, order: CheckedOrder, api: Api | None, banking: Banking, *,
     price: int, cause: Cause, claim: Claim | None,
 ) -> tuple[PaymentRow, bool]:  # fmt: skip
     """Writes the payment with its reservation. Returns False with it if an earlier call with the same key wrote it."""
@@ -242,12 +241,12 @@ def create_pending(
         return earlier, False
     account, connection = _find_source(tx, principal, order.body.account_id, api)
     _check_source(order, account, connection)
-    check_key_limits(tx, principal, order.amount_minor, order.body.currency_code)
+    check_key_limits(tx, principal, order.amount_minor, order.body.currency_code, banking)
     organization_id, payer = account.organization_id, principal.organization_id
     # Numbers before credits, as in the ingest: two transactions in opposite order would deadlock.
     number = ids.take(tx, organization_id, "payment")
     hold = credits.reserve(tx, payer, price, hold_seconds=HOLD_SECONDS, cause=cause) if price else None
-    body, provider = order.body, providers[connection.provider]
+    body, provider = order.body, banking.providers[connection.provider]
     row = PaymentRow(
         organization_id=organization_id, id=number, provider=connection.provider, provider_ref=None,
         connection_id=connection.id, account_id=account.id, provider_code=connection.provider_code,
@@ -378,8 +377,10 @@ def _refused(field: str, reason: str) -> BadRequest:
 CURRENCY = "EUR"
 
 
-def check_key_limits(tx: Tx, principal: Principal, amount_minor: int, currency_code: str) -> None:
+def check_key_limits(tx: Tx, principal: Principal, amount_minor: int, currency_code: str, banking: Banking) -> None:
     """Raises Forbidden, with the limit and what is left of it, if the caller's key may not make this payment.
+
+    An assistant that a person has connected may have a limit too, for what it prepares.
 
     Holds the key's lock to the commit: two payments at once cannot exceed the limit together.
     """
@@ -395,13 +396,16 @@ def check_key_limits(tx: Tx, principal: Principal, amount_minor: int, currency_c
         )  # fmt: skip
     if limits.daily_minor is None:
         return
-    tx.lock("key_payments", principal.first_key_id or "")
-    left = max(0, limits.daily_minor - paid_today(tx, principal))
+    tx.lock("key_payments", principal.first_key_id or principal.grant_id or "")
+    elsewhere = sum(ordered(tx, principal) for ordered in banking.ordered_elsewhere)
+    left = max(0, limits.daily_minor - paid_today(tx, principal) - elsewhere)
     if amount_minor > left:
         # Tomorrow, or when one of today's payments has failed, the same call may succeed.
         raise Forbidden(
             said(
-                "This key may pay at most {amount} EUR a day; {amount_left} EUR are left today.",
+                "This assistant may prepare payments of at most {amount} EUR a day; {amount_left} EUR are left today."
+                if principal.grant_id
+                else "This key may pay at most {amount} EUR a day; {amount_left} EUR are left today.",
                 amount=amount_text(limits.daily_minor), amount_left=amount_text(left),
             ),
             field="amount", limit="daily", limit_amount=amount_text(limits.daily_minor), left=amount_text(left),

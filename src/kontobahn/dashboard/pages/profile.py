@@ -53,7 +53,9 @@ async def change_password(visit: Visit) -> Response:
                 new_hash=new_hash,
                 actor=visit.actor,
             )
-            return visit.redirect(PATH, _("Your new password is set, and all other sessions have ended."))
+            return visit.redirect(
+                PATH, _("Your new password is set. All other sessions and your connected assistants have ended.")
+            )
     response: Response = await profile.handler(visit)
     return response
 

@@ -163,7 +163,7 @@ async def new_recovery_codes(visit: Visit) -> Response:
 @action("/profile/second-factor/{id}/remove", own=True, role="read_only", confirm=True)
 async def remove_factor(visit: Visit, id: str) -> Response:
     removed = await visit.write(factors.remove, visit.principal, id, visit.actor, issuer=provider_sign_in.issuer(visit))
-    return visit.redirect(PATH, _("“%(name)s” is removed.", name=removed.name))
+    return visit.redirect(PATH, _("“%(name)s” is removed. Your connected assistants have ended.", name=removed.name))
 
 
 @action("/profile/second-factor/require", own=True, role="owner", confirm=True)

@@ -23,6 +23,8 @@ CREATE TABLE users (
     CHECK (role = 'read_only' OR role = 'bookkeeping' OR role = 'member' OR role = 'admin' OR role = 'owner'),
   -- The key whose link the password was set through: it ends with the key.
   password_key_id TEXT,
+  -- Grows whenever something that the person signs in with is replaced or taken away.
+  ways_version INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (organization_id, id)
 );
 -- People sign in with their e-mail address alone, so it is unique over all organisations.

@@ -29,10 +29,14 @@ CREATE TABLE assistants_prepared (
   payment_id BIGINT,
   -- Set once the call of the approval has been answered.
   done_at BIGINT,
+  -- The first of a row of rotated keys, or the grant, that limits of a day count by.
+  counted_by TEXT NOT NULL DEFAULT '',
+  amount_minor BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (organization_id, id)
 );
 CREATE INDEX assistants_prepared_by_state ON assistants_prepared (organization_id, state, id);
 CREATE INDEX assistants_prepared_by_digest ON assistants_prepared (organization_id, digest, id);
+CREATE INDEX assistants_prepared_by_caller ON assistants_prepared (organization_id, counted_by, created_at);
 
 -- A person lets an assistant ask in their name, with a preset. It stands until it ends, expires, or the person has another role.
 CREATE TABLE assistants_grants (
@@ -54,6 +58,11 @@ CREATE TABLE assistants_grants (
   used_at BIGINT,
   ended_at BIGINT,
   ended_by TEXT,
+  -- The version of the person's ways to sign in: with another one they decide anew.
+  ways_version INTEGER NOT NULL DEFAULT 0,
+  -- As JSON, the clients it is restricted to; null for everything. What it may prepare a day, in cents; null without a limit.
+  clients TEXT,
+  daily_limit_minor BIGINT,
   PRIMARY KEY (organization_id, id)
 );
 CREATE INDEX assistants_grants_by_expiry ON assistants_grants (expires_at);
