@@ -17,9 +17,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from kontobahn.access.principal import Scope
-from kontobahn.mcp.answers import MAX_CHARACTERS, Listing, foreign, quoted, render
-from kontobahn.mcp.channel import Caller, Reply
-from kontobahn.mcp.tools import OpenItemsArgs, open_items
+from kontobahn.mcp.answers import MAX_TOKENS, Listing, bounded, foreign, quoted, render, tokens
 from tests.assistants.assistant import Assistant
 from tests.bank_builder import Bank, account_id, order
 from tests.harness import Service, ServiceFactory
@@ -145,36 +143,17 @@ def test_no_text_leaves_its_field(texts: list[tuple[str, str]]) -> None:
         assert re.fullmatch("«[^«»\n]*»", quoted(name))
 
 
-class Ledger:
-    """Ten thousand open items, as the call for them answers."""
-
-    def __init__(self) -> None:
-        items = [
-            {
-                "beleg": f"RE-{number}", "belegdatum": "2026-01-01", "faelligAm": "2026-02-01",
-                "tageUeberfaellig": number % 2, "saldo": number + 0.01, "buchungstext": "ä" * 60,
-            }
-            for number in range(10_000)
-        ]  # fmt: skip
-        konten = [{"kontonummer": "10010", "bezeichnung": HOSTILE, "posten": items}]
-        self._answers = {
-            "/v2/assistants/books": [
-                {"connection_id": "c", "client_id": "1-1", "name": "Muster", "fiscal_years": ["2026-01-01"]}
-            ],
-            "/v2/ledger-rewe-read/faelligkeiten": {"stichtag": "2026-03-01", "konten": konten},
-        }
-
-    async def ask(self, method: str, path: str, query: Any, body: bytes | None) -> Reply:
-        return Reply(200, {"data": self._answers[path]}, {"x-credits-charged": "5"})
+@given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=300)), min_size=1, max_size=200), st.booleans())
+def test_whatever_strangers_write_an_answer_stays_within_its_tokens(
+    texts: list[tuple[str, str]], as_json: bool
+) -> None:
+    rows = [(foreign(one), foreign(other)) for one, other in texts * 20]
+    listing = Listing(("name", "purpose"), rows, {"total": "1.00"})
+    shown = render(listing, start=0, limit=10_000, form="json" if as_json else "table")
+    assert tokens(shown) <= MAX_TOKENS
+    assert tokens(bounded([one + other for one, other in texts * 20])) <= MAX_TOKENS
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
-def test_of_ten_thousand_open_items_a_bounded_part_is_told_and_all_are_summed_up(form: Any) -> None:
-    async def ask() -> str:
-        return await open_items(Caller(Ledger()), OpenItemsArgs(limit=200, format=form))
-
-    text = asyncio.run(ask())
-    assert len(text) <= MAX_CHARACTERS
-    assert "49995100.00" in text
-    assert "25000050.00" in text
-    assert "cursor" in text
+def test_tokens_are_counted_rather_too_many_than_too_few() -> None:
+    for text, least in (("Rechnung", 2), ("2026-03-31", 6), ("€ 1.234,56", 6), ("請求書", 6), ("🙂", 3), ("", 0)):
+        assert tokens(text) >= least, text

@@ -58,6 +58,11 @@ def approve(person: Releaser, item: dict[str, Any], digest: str = "") -> httpx.R
     )
 
 
+def rewrite(service: Service, content: str) -> None:
+    """As somebody who has got into the database would."""
+    service.db.write_now(lambda tx: tx.run("UPDATE assistants_prepared SET content = ?", content))
+
+
 def shown(service: Service, owner: Organization, item: dict[str, Any]) -> dict[str, Any]:
     return dict(service.get(f"{BASE}/prepared/{item['id']}", owner.key).json()["data"])
 
@@ -81,6 +86,14 @@ def test_a_prepared_payment_is_made_by_the_person_who_approves_it_and_only_once(
     assert shown(service, owner, item)["state"] == "waiting"
     assert approve(karl, item, "0" * 64).status_code != 303, "what was not shown is not approved"
     assert shown(service, owner, item)["state"] == "waiting"
+    [(content,)] = service.db.read_now(lambda tx: tx.all("SELECT content FROM assistants_prepared"))
+    for was, became in (("77.00", "78.00"), ("DE75512108001245126199", "DE12500105170648489890"), ("Papier", "Andere")):
+        assert was in content
+        rewrite(service, content.replace(was, became))
+        assert approve(karl, item).status_code != 303, f"{was} is not {became}"
+        assert shown(service, owner, item)["state"] == "waiting"
+    rewrite(service, content)
+    assert bank.provider.asked == []
 
     done = approve(karl, item)
     assert done.status_code == 303, done.text

@@ -264,7 +264,7 @@ def as_cash_entry(body: NewPreparedCashEntry) -> NeuerKassenbucheintrag:
 def _prepare(tx: Tx, call: Call, organization_id: str, kind: Kind, content: bytes, amount_minor: int) -> Data[Prepared]:
     access.check_enabled(tx, organization_id)
     tx.lock("assistants", organization_id)
-    digest = hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()
+    digest = _digest(kind, content)
     known = PREPARED.one(
         tx,
         "organization_id = ? AND digest = ? AND state = 'waiting' AND created_at > ? ORDER BY id DESC LIMIT 1",
@@ -290,6 +290,10 @@ def _prepare(tx: Tx, call: Call, organization_id: str, kind: Kind, content: byte
     PREPARED.insert(tx, row)
     audit.record(tx, organization_id, call.actor, f"assistants.prepare_{kind}", row.id, **_facts(row))
     return Data(shown(row, tx.now, call.context.settings.base_url))
+
+
+def _digest(kind: Kind, content: bytes) -> str:
+    return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()
 
 
 def _counted_by(principal: Principal) -> str:
@@ -421,7 +425,7 @@ def begin_approval(tx: Tx, principal: Principal, prepared_id: str, digest: str, 
     if principal.session_id is None or principal.user_id is None:
         raise Forbidden("A person approves this in the dashboard, not a key.")
     check_has_factor(tx, principal)
-    if row.digest != digest:
+    if not row.digest == digest == _digest(row.kind, row.content.encode()):
         raise Conflict("This is not what was shown. Look at it once more.")
     if row.state == "approved" and row.done_at is None and row.decided_by == actor.name:
         return row

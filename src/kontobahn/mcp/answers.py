@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -10,8 +11,13 @@ from typing import Any, Literal, NamedTuple
 from kontobahn.json_text import encode
 
 Format = Literal["table", "json"]
-# An answer of 8,000 tokens: names, numbers and German words come to three characters each and hardly to fewer.
-MAX_CHARACTERS = 22_000
+# Clients refuse longer answers, or forget what came before.
+MAX_TOKENS = 8_000
+# Kept free for the head, the cursor and the sentences around the rows.
+_RESERVED = 300
+# As the models of assistants cut a text, or finer: words into pieces of four letters, numbers into pieces of three digits, marks one by
+# one. Of other alphabets a character may be several.
+_PIECES = re.compile(r" ?[A-Za-z]{1,4}| ?[0-9]{1,3}| ?[!-/:-@\[-`{-~]|\s|[^\x00-\x7f]")
 MAX_FOREIGN = 200
 
 
@@ -50,6 +56,25 @@ def quoted(text: str | None) -> str:
     return "«" + foreign(text).text.replace("«", "").replace("»", "") + "»"
 
 
+def tokens(text: str) -> int:
+    """Returns the tokens of a text, rather too many than too few."""
+    found = _PIECES.findall(text)
+    return len(found) + sum(1 if one < "\u0250" else len(one.encode()) - 1 for one in found if one > "\x7f")
+
+
+def bounded(lines: Sequence[str]) -> str:
+    """Returns the lines that fit into an answer, and says how many do not."""
+    left, shown = MAX_TOKENS - _RESERVED, list[str]()
+    for line in lines:
+        left -= tokens(line) + 1
+        if left < 0:
+            break
+        shown.append(line)
+    if len(shown) < len(lines):
+        shown.append(f"({len(lines) - len(shown)} more lines are left out. Ask for something narrower.)")
+    return "\n".join(shown)
+
+
 def amount(value: Any) -> str:
     """Returns an amount as text, exact to the cent."""
     return f"{Decimal(str(value)):.2f}"
@@ -61,13 +86,13 @@ def total(values: Iterable[Any]) -> str:
 
 def render(listing: Listing, *, start: int, limit: int, form: Format) -> str:
     """Returns as many rows as fit, beginning with `start`, the totals, and the cursor of the next page if there is one."""
-    budget = MAX_CHARACTERS - len(_text_of(listing.totals)) - sum(map(len, listing.notes)) - 600
+    budget = MAX_TOKENS - _RESERVED - tokens(_text_of(listing.totals)) - sum(map(tokens, listing.notes))
     shown: list[str] = []
     for row in listing.rows[start : start + limit]:
         line = _as_json(listing.columns, row) if form == "json" else _as_line(row)
-        if len(line) + 1 > budget:
+        budget -= tokens(line) + 1
+        if budget < 0:
             break
-        budget -= len(line) + 1
         shown.append(line)
     after = start + len(shown)
     is_cut = after < len(listing.rows)

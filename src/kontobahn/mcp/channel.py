@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import msgspec
 
@@ -17,6 +17,8 @@ from kontobahn.outbound import OutboundClient, Refused, Unreached
 QUELLE = "MCP"
 MAX_ANSWER_BYTES = 50_000_000
 ANSWER_SECONDS = 60
+# Rows that one answer is made of, at most.
+MAX_ROWS = 200_000
 
 
 class Reply(NamedTuple):
@@ -34,6 +36,10 @@ class CallFailed(Exception):
         self.status = status
 
 
+class TooMany(Exception):
+    """A list with more rows than one answer can be made of."""
+
+
 class Channel(Protocol):
     async def ask(self, method: str, path: str, query: Mapping[str, Any], body: bytes | None) -> Reply:
         """Makes one call, and returns its answer whatever the status."""
@@ -49,6 +55,28 @@ class Caller:
 
     async def get(self, path: str, **query: Any) -> Any:
         return (await self._ask("GET", path, query, None)).answer
+
+    async def every(self, path: str, **query: Any) -> list[Any]:
+        """Returns the rows of all pages of a list. Raises TooMany rather than leave some out."""
+        rows: list[Any] = []
+        while True:
+            reply = await self._ask("GET", path, query, None)
+            rows += reply.answer["data"]
+            following = _following(reply.headers.get("link", ""))
+            if following is None:
+                return rows
+            if len(rows) >= MAX_ROWS:
+                raise TooMany
+            query = query | following
+
+    async def find_every(self, path: str, **query: Any) -> list[Any]:
+        """The same; nothing if the key may not ask this."""
+        try:
+            return await self.every(path, **query)
+        except CallFailed as failure:
+            if failure.status == 403:
+                return []
+            raise
 
     async def find(self, path: str, **query: Any) -> Any | None:
         """Returns the answer; None if the key may not ask this, or there is no such thing."""
@@ -69,6 +97,15 @@ class Caller:
         if reply.status >= 400:
             raise CallFailed(reply.status, reply.answer)
         return reply
+
+
+def _following(link: str) -> dict[str, str] | None:
+    """The place at which the next page begins, from the header `Link`."""
+    address, mark, relation = link.partition(">")
+    if not mark or 'rel="next"' not in relation:
+        return None
+    asked = parse_qs(urlsplit(address).query)
+    return {name: asked[name][-1] for name in ("from_id", "cursor") if name in asked}
 
 
 def query_text(query: Mapping[str, Any]) -> str:

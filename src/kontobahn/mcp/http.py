@@ -99,11 +99,18 @@ class Assistants:
             await self._refuse(send, error, _wanted_preset(scope, otherwise=PRESETS[0]) or PRESETS[0])
 
     async def _speak(self, scope: Any, receive: Any, send: Any, ip: str) -> None:
+        self._check_origin(scope)
         rights = await self._let_in(scope, ip)
         body = await _read(receive, MAX_BODY_BYTES)
         _check_tool(rights, body)
         scope = dict(scope) | {_RIGHTS: rights}
         await self._manager.handle_request(scope, _replay(body, receive), send)
+
+    def _check_origin(self, scope: Any) -> None:
+        """Raises Forbidden for a page of another site, which the protocol demands: a browser tells whose page it is."""
+        origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1")
+        if origin and origin != self._dependencies.base_url:
+            raise Forbidden("A page of another site may not ask here. Let the program ask that the page belongs to.")
 
     async def _let_in(self, scope: Any, ip: str) -> Rights:
         headers = dict(scope["headers"])

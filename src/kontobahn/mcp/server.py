@@ -16,7 +16,7 @@ from kontobahn.access.principal import ROLES, Role
 from kontobahn.api.wire import refuse
 from kontobahn.assistants.presets import PRESETS, Preset
 from kontobahn.errors import BadRequest
-from kontobahn.mcp.channel import Caller, CallFailed, Channel
+from kontobahn.mcp.channel import Caller, CallFailed, Channel, TooMany
 from kontobahn.mcp.tools import TOOLS, BadArgument, Tool
 
 INSTRUCTIONS = (
@@ -116,6 +116,8 @@ async def _run(tool: Tool, given: dict[str, Any], channel: Channel) -> types.Cal
         return _failed(str(error))
     except CallFailed as error:
         return _failed(_next_step(error))
+    except TooMany:
+        return _failed("There are too many rows for one answer. Ask for a shorter period, or for less by a filter.")
     except Exception as error:
         log.exception("tool_crashed", error, tool=tool.name)
         return _failed("Something went wrong on our side. The operator finds the cause in the log.")

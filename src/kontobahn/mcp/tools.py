@@ -15,11 +15,13 @@ from msgspec import Meta, Struct
 
 from kontobahn.access.principal import Role, Scope
 from kontobahn.assistants.presets import Preset
-from kontobahn.mcp.answers import Format, Listing, amount, foreign, quoted, render, total
+from kontobahn.mcp.answers import Format, Listing, amount, bounded, foreign, quoted, render, total
 from kontobahn.mcp.channel import Caller
 
 # Payments that a search looks through, the latest first.
 SEARCHED = 1000
+# Lines of one kind among what waits for a person.
+SHOWN = 20
 
 
 class BadArgument(Exception):
@@ -123,7 +125,7 @@ async def access(caller: Caller, args: AccessArgs) -> str:
     for client in books["data"] if books else []:
         years = f"; fiscal years begin {', '.join(client['fiscal_years'])}" if client["fiscal_years"] else ""
         lines.append(f"Client {client['client_id']} {quoted(client['name'])}{years}")
-    return "\n".join(lines)
+    return bounded(lines)
 
 
 class AttentionArgs(Arguments):
@@ -139,28 +141,40 @@ async def needs_attention(caller: Caller, args: AttentionArgs) -> str:
     for one in connections["data"] if connections else []:
         if one["status"] != "active":
             lines.append(f"Bank connection {quoted(one['provider_name'])}: {one['status']}; sign in again.")
-    payments = await caller.find("/v2/banking/payments", limit=SEARCHED)
+    lines += _some(_payments_that_wait(await caller.find("/v2/banking/payments", limit=SEARCHED)), "payments")
+    for status in ("needs_person", "new", "to_release"):
+        invoices = await caller.find_every("/v2/payables", status=status, limit=500)
+        if invoices:
+            sum_of_all = total(one["payable_amount"] for one in invoices)
+            lines.append(f"Received invoices, {status}: {len(invoices)}, together {sum_of_all}.")
+    prepared = await caller.find_every("/v2/assistants/prepared", state="waiting", limit=500)
+    waiting = [
+        f"Prepared {one['kind']} {one['id']}: approve it at {one['approval_url']}"
+        for one in prepared
+        if one["state"] == "waiting"
+    ]
+    lines += _some(waiting, "prepared items")
+    for status in ("open", "proposed"):
+        unmatched = await caller.find_every("/v2/reconciliation/transactions", status=status, limit=500)
+        if unmatched:
+            lines.append(f"Bank movements, {status}: {len(unmatched)}.")
+    return bounded(lines) or "Nothing waits for a person."
+
+
+def _payments_that_wait(payments: Any) -> list[str]:
+    lines = []
     for one in payments["data"] if payments else []:
         release = one.get("release")
         if release and release["state"] == "waiting":
             lines.append(f"Payment {one['id']} of {amount(one['amount'])} EUR waits for another person's release.")
         elif one["status"] in ("initiated", "initiated_info_required", "authorizing"):
             lines.append(f"Payment {one['id']} of {amount(one['amount'])} EUR is to be authorised at the bank.")
-    for status in ("needs_person", "new", "to_release"):
-        invoices = await caller.find("/v2/payables", status=status, limit=500)
-        if invoices and invoices["data"]:
-            sum_of_all = total(one["payable_amount"] for one in invoices["data"])
-            lines.append(f"Received invoices, {status}: {len(invoices['data'])}, together {sum_of_all}.")
-    prepared = await caller.find("/v2/assistants/prepared", state="waiting", limit=500)
-    for one in prepared["data"] if prepared else []:
-        if one["state"] == "waiting":
-            lines.append(f"Prepared {one['kind']} {one['id']}: approve it at {one['approval_url']}")
-    for status in ("open", "proposed"):
-        unmatched = await caller.find("/v2/reconciliation/transactions", status=status, limit=500)
-        if unmatched and unmatched["data"]:
-            number = len(unmatched["data"])
-            lines.append(f"Bank movements, {status}: {number if number < 500 else '500 or more'}.")
-    return "\n".join(lines) or "Nothing waits for a person."
+    return lines
+
+
+def _some(lines: list[str], what: str) -> list[str]:
+    """The first of many lines of a kind, with the number of all."""
+    return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"These are {SHOWN} of {len(lines)} {what} that wait."]
 
 
 # --- Money at banks
@@ -208,10 +222,10 @@ async def movements(caller: Caller, args: MovementsArgs) -> str:
     )
     found: list[dict[str, Any]] = []
     for account_id in ids:
-        answer = await caller.get(
+        rows_of_account = await caller.every(
             "/v2/banking/transactions", account_id=account_id, from_date=args.from_date, to_date=args.to_date
         )
-        found += [one for one in answer["data"] if not one["duplicated"]]
+        found += [one for one in rows_of_account if not one["duplicated"]]
     rows: list[tuple[Any, ...]] = []
     sums: dict[str, dict[str, Decimal]] = {}
     for one in sorted(found, key=lambda one: (one["made_on"], int(one["id"])), reverse=True):
@@ -257,7 +271,7 @@ async def payment_status(caller: Caller, args: PaymentStatusArgs) -> str:
         lines += [
             f"{one['at']}: {one['status'] or one['outcome']} {one['error_class'] or ''}".rstrip() for one in steps
         ]
-        return "\n".join(lines)
+        return bounded(lines)
     wanted = args.search.lower()
     latest = (await caller.get("/v2/banking/payments", limit=SEARCHED))["data"]
     found = [
@@ -267,9 +281,11 @@ async def payment_status(caller: Caller, args: PaymentStatusArgs) -> str:
         in f"{one['creditor_name']} {one['creditor_iban']} {one['reference'] or ''} {amount(one['amount'])}".lower()
     ]
     lines = [_payment_line(one) for one in found[:20]] or ["No payment fits."]
+    if len(found) > 20:
+        lines.append(f"These are the latest 20 of {len(found)} that fit.")
     if len(latest) == SEARCHED:
         lines.append(f"The latest {SEARCHED} payments were searched. An earlier one is found by its id.")
-    return "\n".join(lines)
+    return bounded(lines)
 
 
 def _payment_line(one: dict[str, Any]) -> str:
@@ -388,7 +404,7 @@ async def vat_and_profit(caller: Caller, args: VatAndProfitArgs) -> str:
     for one in profit["zeilen"]:
         lines.append(f"{one['bezeichnung']}: {total(one['perioden'][first - 1 : last])}")
     lines.append(f"Credits charged: {caller.credits}.")
-    return "\n".join(lines)
+    return bounded(lines)
 
 
 def _period(year: str, day: date) -> int:
@@ -457,7 +473,7 @@ async def unmatched_movements(caller: Caller, args: UnmatchedArgs) -> str:
     found = [
         one
         for status in ("proposed", "open")
-        for one in (await caller.get("/v2/reconciliation/transactions", status=status, limit=500))["data"]
+        for one in await caller.every("/v2/reconciliation/transactions", status=status, limit=500)
         if one["amount"] is not None
     ]
     rows = []
@@ -477,9 +493,8 @@ async def unmatched_movements(caller: Caller, args: UnmatchedArgs) -> str:
         "in": total(one["amount"] for one in found if Decimal(str(one["amount"])) > 0),
         "out": total(one["amount"] for one in found if Decimal(str(one["amount"])) < 0),
     }
-    notes = ["Of each kind the first 500."] if len(found) >= 500 else []
     columns = ("id", "day", "amount", "name", "purpose", "proposal_id", "class", "proposed", "why")
-    return _show(Listing(columns, rows, totals, notes), args, caller)
+    return _show(Listing(columns, rows, totals), args, caller)
 
 
 class DecideMatchArgs(Arguments):
@@ -511,7 +526,7 @@ async def received_invoices(caller: Caller, args: ReceivedInvoicesArgs) -> str:
     found = [
         one
         for status in statuses
-        for one in (await caller.get("/v2/payables", status=status, due_before=args.due_before, limit=500))["data"]
+        for one in await caller.every("/v2/payables", status=status, due_before=args.due_before, limit=500)
     ]
     rows = [
         (

@@ -400,14 +400,15 @@ def check_key_limits(tx: Tx, principal: Principal, amount_minor: int, currency_c
     elsewhere = sum(ordered(tx, principal) for ordered in banking.ordered_elsewhere)
     left = max(0, limits.daily_minor - paid_today(tx, principal) - elsewhere)
     if amount_minor > left:
+        amounts = {"amount": amount_text(limits.daily_minor), "amount_left": amount_text(left)}
+        by_key = said("This key may pay at most {amount} EUR a day; {amount_left} EUR are left today.", **amounts)
+        by_assistant = said(
+            "This assistant may prepare payments of at most {amount} EUR a day; {amount_left} EUR are left today.",
+            **amounts,
+        )
         # Tomorrow, or when one of today's payments has failed, the same call may succeed.
         raise Forbidden(
-            said(
-                "This assistant may prepare payments of at most {amount} EUR a day; {amount_left} EUR are left today."
-                if principal.grant_id
-                else "This key may pay at most {amount} EUR a day; {amount_left} EUR are left today.",
-                amount=amount_text(limits.daily_minor), amount_left=amount_text(left),
-            ),
+            by_assistant if principal.grant_id else by_key,
             field="amount", limit="daily", limit_amount=amount_text(limits.daily_minor), left=amount_text(left),
         ).retryable()  # fmt: skip
 
