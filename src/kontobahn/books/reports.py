@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import date
+from itertools import groupby
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from kontobahn import money
 from kontobahn.books.satz import EB_PERIOD
-from kontobahn.books.store import LAST_BOOKING, STANDING, Client, edition_of, konto_readings, labels, year_of_start
+from kontobahn.books.store import (
+    LAST_BOOKING,
+    STANDING,
+    UNDONE,
+    Client,
+    edition_of,
+    konto_readings,
+    labels,
+    year_of_start,
+)
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
+from kontobahn.ledger.bwa import is_profit_and_loss
 from kontobahn.ledger.gewinnermittlung import profit_and_loss
-from kontobahn.ledger.kontierung import GROSS, SKONTO, full, parts_of
+from kontobahn.ledger.istversteuerung import Charge, Discount, Movement, Receipt, taxes_due
+from kontobahn.ledger.kontierung import GROSS, PLAIN, SKONTO, full, parts_of, tax_in
 from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKONTO_DIGITS
 from kontobahn.ledger.steuer import (
     EU_ERWERB,
@@ -102,6 +115,8 @@ _NAMES: dict[str, Steuerart] = {
     SKONTO: "SKONTO",
     GROSS: "BRUTTO",
 }
+# A key that says nothing but that a booking is reversed.
+REVERSAL = "20"
 _AMOUNT = "COALESCE(basis_umsatz, umsatz)"
 _COLUMNS = (
     "konto, gegenkonto, soll, umsatz, basis_umsatz, bu_schluessel, belegfeld1, skonto, generalumkehr, aufteilung, id"
@@ -120,15 +135,21 @@ _IN_KONTO = "SUBSTR(aufteilung, LENGTH(aufteilung), 1) = 'k'"
 _SIGN = f"(CASE WHEN (soll = 1) = ({_IN_KONTO}) THEN -1 ELSE 1 END)"
 _NET = f"(200 * {_AMOUNT} + 100 + {_RATE}) / (2 * (100 + {_RATE}))"
 _ON_TOP = f"(2 * {_AMOUNT} * {_RATE} + 100) / 200"
+# Output tax that is due when the debtor pays, for a client that is taxed by payments received: not in the period of its invoice.
+_ON_PAYMENT = (UMSATZSTEUER, EU_LIEFERUNG)
+_OF_DEBITOR = " OR ".join(
+    f"(LENGTH({side}) = {PERSONENKONTO_DIGITS} AND {side} < '{FIRST_CREDITOR}')" for side in ("konto", "gegenkonto")
+)
 _IS_ON_TOP = f"SUBSTR(aufteilung, 1, 1) IN ('{EU_ERWERB}', '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}')"
 _TAXED_ROWS = (
     f"(SELECT id, bu_schluessel AS schluessel, aufteilung, {_SIGN} AS sign,"
-    f" CASE WHEN bu_schluessel <> '' AND bu_schluessel <> '20' THEN '' WHEN {_IN_KONTO} THEN konto ELSE gegenkonto END AS carrier,"
+    f" CASE WHEN bu_schluessel <> '' AND bu_schluessel <> '{REVERSAL}' THEN '' WHEN {_IN_KONTO} THEN konto ELSE gegenkonto END AS carrier,"
     f" CASE WHEN {_IS_ON_TOP} THEN {_AMOUNT} ELSE {_NET} END AS base,"
     f" CASE WHEN {_IS_ON_TOP} THEN {_ON_TOP} ELSE {_AMOUNT} - {_NET} END AS tax"
     f" FROM {_ROWS}"
     f" WHERE SUBSTR(aufteilung, 1, 1) IN ('{UMSATZSTEUER}', '{VORSTEUER}', '{EU_LIEFERUNG}', '{EU_ERWERB}',"
-    f" '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}', '{STEUERFREI}')) taxed"
+    f" '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}', '{STEUERFREI}')"
+    f" AND (? = 0 OR SUBSTR(aufteilung, 1, 1) NOT IN ('{UMSATZSTEUER}', '{EU_LIEFERUNG}') OR NOT ({_OF_DEBITOR}))) taxed"
 )
 _TAXED = (
     "SELECT schluessel, carrier, aufteilung, SUM(sign * base), SUM(sign * tax), COUNT(*)"
@@ -145,7 +166,8 @@ _DISCOUNT_ROWS = (
     f"(SELECT b.id, CASE WHEN {_PERSON} < '{FIRST_CREDITOR}' THEN 1 ELSE 0 END AS is_debitor, {_SKONTO_RATE} AS rate,"
     f" {_PERSON_SIGN} AS sign, {_SKONTO_NET} AS net, skonto"
     f" FROM {_ROWS} LEFT JOIN books_discounts d ON d.edition = ? AND d.konto = {_PERSON} AND d.beleg = b.belegfeld1"
-    f" AND d.booking = b.id WHERE SUBSTR(b.aufteilung, 1, 1) = '{SKONTO}') discounts"
+    f" AND d.booking = b.id WHERE SUBSTR(b.aufteilung, 1, 1) = '{SKONTO}'"
+    f" AND (? = 0 OR {_PERSON} >= '{FIRST_CREDITOR}')) discounts"
 )
 _DISCOUNTS = (
     "SELECT is_debitor, rate, SUM(sign * net), SUM(sign * (skonto - net)), COUNT(*)"
@@ -158,6 +180,20 @@ _GROSS_ROWS = (
     f" FROM {_ROWS} WHERE aufteilung = '{GROSS}') gross"
 )
 _GROSS = f"SELECT schluessel, carrier, SUM(betrag), COUNT(*) FROM {_GROSS_ROWS} GROUP BY schluessel, carrier"
+
+
+# The documents of debtors that moved in some days, with all that ever moved them.
+_DEBITORS = ("1" + "0" * (PERSONENKONTO_DIGITS - 1), "6" + "9" * (PERSONENKONTO_DIGITS - 1))
+_OF_PAID_ITEMS = (
+    "SELECT m.konto, m.beleg, m.belegdatum, m.booking, m.betrag, b.skonto, b.generalumkehr, b.bu_schluessel, b.konto, b.gegenkonto,"
+    " COALESCE(d.aufteilung, b.aufteilung) FROM books_item_moves m"
+    " JOIN books_bookings b ON b.mandant = m.mandant AND b.id = m.booking"
+    " LEFT JOIN books_discounts d ON d.edition = ? AND d.konto = m.konto AND d.beleg = m.beleg AND d.booking = m.booking"
+    f" WHERE m.mandant = ? AND m.konto BETWEEN '{_DEBITORS[0]}' AND '{_DEBITORS[1]}'"
+    " AND (m.konto, m.beleg) IN (SELECT konto, beleg FROM books_item_moves WHERE mandant = ? AND belegdatum BETWEEN ? AND ?)"
+    f" AND m.booking <= {LAST_BOOKING} AND m.booking NOT {UNDONE} AND b.{STANDING}"
+    " ORDER BY m.konto, m.beleg, m.booking"
+)
 
 
 class _Line(NamedTuple):
@@ -228,14 +264,18 @@ def _scope(client: Client, start: str, first: str, last: str) -> tuple[Any, ...]
 def umsatzsteuer(tx: Tx, client: Client, jahr: date, von: date | None, bis: date | None) -> Umsatzsteuer:
     start, first, last = _days(tx, client, jahr, von, bis)
     scope, sums = _scope(client, start, first, last), _Sums()
-    for schluessel, carrier, text, base, tax, count in tx.all(_TAXED, *scope):
+    by_payment = int(_is_by_payment(client))
+    for schluessel, carrier, text, base, tax, count in tx.all(_TAXED, *scope, by_payment):
         line = _taxed_line(schluessel, carrier, text)
         sums.add(line, *_taxed_share(line.art, base, tax), count)
-    for debitor, prozent, net, tax, count in tx.all(_DISCOUNTS, *scope, edition_of(tx, client)):
+    for debitor, prozent, net, tax, count in tx.all(_DISCOUNTS, *scope, edition_of(tx, client), by_payment):
         share = _discount_share(is_debitor=bool(debitor), net=net, tax=tax)
         sums.add(_Line("", "", SKONTO, prozent), *share, count)
     for schluessel, carrier, betrag, count in tx.all(_GROSS, *scope):
         sums.add(_Line(without_reversal(schluessel), carrier, GROSS, 0), betrag, 0, 0, count)
+    for line, shares in _on_payment(tx, client, first, last).items():
+        for share in shares.values():
+            sums.add(line, *share, 1)
     direct = _direct(tx, client, scope)
     totals = [sum(values[number] for values in sums.lines.values()) for number in (1, 2)]
     gross = [values for line, values in sums.lines.items() if line.art == GROSS]
@@ -250,6 +290,76 @@ def umsatzsteuer(tx: Tx, client: Client, jahr: date, von: date | None, bis: date
         bruttoGebucht=money.to_wire(sum(values[0] for values in gross)),
         bruttoAnzahl=sum(values[3] for values in gross),
     )
+
+
+# --- Tax that is due when the money comes in
+
+
+class _ItemMove(NamedTuple):
+    konto: str
+    beleg: str
+    day: str
+    booking: int
+    betrag: int  # positive if the person account is debited
+    skonto: int
+    is_reversal: int
+    schluessel: str
+    one: str
+    other: str
+    aufteilung: str
+
+    @property
+    def contra(self) -> str:
+        return self.other if self.one == self.konto else self.one
+
+
+def _is_by_payment(client: Client) -> bool:
+    return client.versteuerung == "ist"
+
+
+def _on_payment(tx: Tx, client: Client, first: str, last: str) -> dict[_Line, dict[int, _Share]]:
+    """Returns what the payments of these days add to each line, by booking; nothing if the client is taxed by invoices."""
+    found: dict[_Line, dict[int, _Share]] = {}
+    if not _is_by_payment(client):
+        return found
+    mandant = client.mandant
+    rows = tx.all(
+        _OF_PAID_ITEMS, edition_of(tx, client), mandant, mandant, first, last, mandant, mandant, mandant, mandant
+    )
+    for (konto, _), moves in groupby(map(_ItemMove._make, rows), key=lambda move: (move.konto, move.beleg)):
+        for due in taxes_due(item for move in moves for item in _movements(client, move)):
+            if not first <= due.day <= last:
+                continue
+            # Money for something that nobody has invoiced is told beside what was booked gross: its tax is to be looked at.
+            line = due.line if isinstance(due.line, _Line) else _Line("", konto, GROSS, 0)
+            shares = found.setdefault(line, {})
+            base, tax, _given = shares.get(due.booking, (0, 0, 0))
+            shares[due.booking] = _Share(base + due.base, tax + due.tax, 0)
+    return {
+        line: standing
+        for line, shares in found.items()
+        if (standing := {booking: share for booking, share in shares.items() if any(share)})
+    }
+
+
+def _movements(client: Client, move: _ItemMove) -> Iterator[Movement]:
+    parts, sign = parts_of(move.aufteilung), 1 if move.betrag > 0 else -1
+    if parts.art in _ON_PAYMENT:
+        carrier = move.one if parts.in_konto else move.other
+        has_key = move.schluessel not in ("", REVERSAL)
+        line = _taxed_line(move.schluessel, "" if has_key else carrier, move.aufteilung)
+        yield Charge(move.day, move.booking, line, parts.prozent, move.betrag, tax_in(move.betrag, parts.prozent))
+    elif parts.art == SKONTO:
+        discount = sign * move.skonto
+        yield Discount(move.day, move.booking, parts.prozent, discount, tax_in(discount, parts.prozent))
+        yield Receipt(move.day, move.booking, discount - move.betrag)
+    elif parts.art != PLAIN:
+        yield Charge(move.day, move.booking, None, 0, move.betrag, 0)
+    elif not is_profit_and_loss(client.kontenrahmen, move.contra):
+        yield Receipt(move.day, move.booking, -move.betrag)
+    elif (move.betrag > 0) != bool(move.is_reversal):
+        yield Charge(move.day, move.booking, None, 0, move.betrag, 0)
+    # An amount that is written off was neither paid nor charged.
 
 
 def _order(item: tuple[_Line, list[int]]) -> tuple[Any, ...]:
@@ -295,8 +405,8 @@ def _direct(tx: Tx, client: Client, scope: tuple[Any, ...]) -> tuple[int, int]:
 
 
 def steuerbuchungen(tx: Tx, client: Client, selection: TaxSelection) -> list[TaxedBooking]:
-    scope = _scope(client, *_days(tx, client, selection.jahr, selection.von, selection.bis))
-    shares = _shares(tx, client, scope, selection)
+    days = _days(tx, client, selection.jahr, selection.von, selection.bis)
+    shares = _shares(tx, client, days, _scope(client, *days), selection)
     marks = ", ".join("?" * len(shares))
     rows = tx.all(
         "SELECT id, belegdatum, belegfeld1, buchungstext, konto, gegenkonto FROM books_bookings"
@@ -311,16 +421,19 @@ def steuerbuchungen(tx: Tx, client: Client, selection: TaxSelection) -> list[Tax
     ]
 
 
-def _shares(tx: Tx, client: Client, scope: tuple[Any, ...], selection: TaxSelection) -> dict[int, _Share]:
+def _shares(
+    tx: Tx, client: Client, days: tuple[str, str, str], scope: tuple[Any, ...], selection: TaxSelection
+) -> dict[int, _Share]:
     """By booking: the page of a line that the selection asks for."""
     art = next(letter for letter, name in _NAMES.items() if name == selection.line.art)
     wanted = _Line(selection.line.schluessel, selection.line.konto, art, selection.line.prozent)
     page = (selection.after, selection.limit)
+    by_payment = int(_is_by_payment(client))
     if art == SKONTO:
         found = tx.all(
             f"SELECT id, is_debitor, sign * net, sign * (skonto - net) FROM {_DISCOUNT_ROWS}"
             " WHERE rate = ? AND id > ? ORDER BY id LIMIT ?",
-            *scope, edition_of(tx, client), wanted.prozent, *page,
+            *scope, edition_of(tx, client), by_payment, wanted.prozent, *page,
         )  # fmt: skip
         return {
             number: _discount_share(is_debitor=bool(debitor), net=int(net), tax=int(tax))
@@ -335,11 +448,16 @@ def _shares(tx: Tx, client: Client, scope: tuple[Any, ...], selection: TaxSelect
         found = _of_groups(
             tx, f"SELECT id, betrag, 0 FROM {_GROSS_ROWS}", ("schluessel", "carrier"), scope, groups, page
         )
-        return {number: _Share(int(amount), 0, 0) for number, amount, _ in found}
-    groups = [row[:3] for row in tx.all(_TAXED, *scope) if _taxed_line(*row[:3]) == wanted]
-    columns = ("schluessel", "carrier", "aufteilung")
-    found = _of_groups(tx, f"SELECT id, sign * base, sign * tax FROM {_TAXED_ROWS}", columns, scope, groups, page)
-    return {number: _taxed_share(art, int(base), int(tax)) for number, base, tax in found}
+        shares = {number: _Share(int(amount), 0, 0) for number, amount, _ in found}
+    else:
+        scope = (*scope, by_payment)
+        groups = [row[:3] for row in tx.all(_TAXED, *scope) if _taxed_line(*row[:3]) == wanted]
+        columns = ("schluessel", "carrier", "aufteilung")
+        found = _of_groups(tx, f"SELECT id, sign * base, sign * tax FROM {_TAXED_ROWS}", columns, scope, groups, page)
+        shares = {number: _taxed_share(art, int(base), int(tax)) for number, base, tax in found}
+    paid = _on_payment(tx, client, *days[1:]).get(wanted, {})
+    both = shares | {booking: share for booking, share in paid.items() if booking > selection.after}
+    return {booking: both[booking] for booking in sorted(both)[: selection.limit]}
 
 
 def _of_groups(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -184,3 +185,110 @@ def balances(books: Books, year: str) -> dict[str, int]:
 
 def cents(value: Any) -> int:
     return int(Decimal(str(value)) * 100)
+
+
+# --- Taxed by payments received
+
+
+PAID = """
+    2026-01-10 S 10010 8400 119,00 RE-1
+    2026-01-10 S 10010 8300 107,00 RE-1
+    2026-01-12 S 4930 70001 26,87 ER-1 bu=9
+    2026-02-01 S 1200 10010 100,00 RE-1
+    2026-02-10 S 10020 8400 119,00 RE-2
+    2026-02-15 S 1200 10030 50,00 RE-3
+    2026-02-20 S 1200 10020 116,62 RE-2 skonto=2,38
+    2026-03-01 S 1200 10010 126,00 RE-1
+    2026-03-05 S 1200 8400 11,90 BAR
+    2026-03-06 S 10040 8400 238,00 RE-4
+    2026-03-07 S 1200 10050 30,00 RE-5
+    2026-03-08 S 10060 8125 300,00 RE-6
+    2026-04-01 S 10030 8400 119,00 RE-3
+    2026-04-02 S 1200 10030 80,00 RE-3
+    2026-05-01 S 2700 10040 119,00 RE-4
+    2026-05-02 S 70001 10040 119,00 RE-4
+    2026-05-03 H 10010 8300 107,00 RE-1 bu=20 gu=1
+"""
+
+
+def _of_months(books: Books, last: int) -> dict[int, dict[tuple[str | None, str], tuple[Any, ...]]]:
+    days = {month: (f"2026-{month:02}-01", f"2026-{month:02}-28") for month in range(1, last + 1)}
+    return {
+        month: lines(books.read(UST, **YEAR, vonDatum=first, bisDatum=until)) for month, (first, until) in days.items()
+    }
+
+
+def test_tax_by_payments_received_is_due_when_the_money_comes(books: Books) -> None:
+    books.post(PAID)
+    books.service.db.write_now(lambda tx: tx.run("UPDATE books_clients SET versteuerung = 'ist'"))
+    sales, books_sold = ("84000000", "UMSATZSTEUER"), ("83000000", "UMSATZSTEUER")
+    assert _of_months(books, 5) == {
+        # Input tax by its invoice; nothing was paid.
+        1: {("9", "VORSTEUER"): (19, 22.58, 0, 4.29, 1)},
+        # A part of an invoice with two rates, one less Skonto, and one that is invoiced in April.
+        2: {sales: (19, 184.26, 35.01, 0, 3), books_sold: (7, 44.25, 3.10, 0, 1)},
+        # The rest of the first one, a sale without a customer's account, and money that nobody knows an invoice of.
+        3: {
+            sales: (19, 65.76, 12.49, 0, 2), books_sold: (7, 55.75, 3.90, 0, 1), ("100500000", "BRUTTO"): (0, 30, 0, 0, 1),
+            ("81250000", "STEUERFREI"): (0, 300, 0, 0, 1),
+        },
+        # Paid by eleven euros too much.
+        4: {sales: (19, 57.98, 11.02, 0, 1)},
+        # Half of it is written off, the other half is set off against what we owe; and a sale is taken back.
+        5: {sales: (19, 100.00, 19.00, 0, 1), books_sold: (7, -100.00, -7.00, 0, 1)},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tax_by_payments_received_comes_to_that_of_the_invoices_once_all_are_paid(service: Service, seed: int) -> None:
+    luck = random.Random(seed)
+    by_invoice, by_payment = (Books(service, service.organization()) for _ in range(2))
+    text, exact = _settled(luck)
+    for books in (by_invoice, by_payment):
+        books.post(text)
+    service.db.write_now(
+        lambda tx: tx.run("UPDATE books_clients SET versteuerung = 'ist' WHERE mandant = ?", by_payment.client.mandant)
+    )
+    by_rate: dict[int, int] = {}
+    for row in by_invoice.read(UST, **YEAR)["zeilen"]:
+        by_rate[row["prozent"]] = by_rate.get(row["prozent"], 0) + round(100 * row["umsatzsteuer"])
+    months = _of_months(by_payment, 12)
+    for rate in (19, 7):
+        due = [sum(round(100 * row[2]) for row in month.values() if row[0] == rate) for month in months.values()]
+        assert sum(due) == by_rate.get(rate, 0)
+        # Each payment and each document may be rounded by a cent.
+        for month, cents in zip(months, due, strict=True):
+            assert abs(cents - exact.get((month, rate), 0)) <= 60
+    assert not any(row == (None, "SKONTO") for month in months.values() for row in month)
+
+
+def _settled(luck: random.Random) -> tuple[str, dict[tuple[int, int], Fraction]]:
+    """Returns bookings of documents that are all paid in the end, and the tax in the money of each month by rate, unrounded."""
+    rows: list[str] = []
+    exact: dict[tuple[int, int], Fraction] = {}
+    for number in range(20):
+        person, document = 10_000 + luck.randrange(5), f"RE-{number}"
+        parts = {konto: luck.randrange(1, 50_000) for konto in luck.sample((8400, 8300), luck.randint(1, 2))}
+        issued = luck.randint(1, 6)
+        rows += (f"2026-{issued:02}-05 S {person} {konto} {_comma(cents)} {document}" for konto, cents in parts.items())
+        owed = sum(parts.values())
+        # A discount is known to belong to one rate only.
+        skonto = owed * 2 // 100 if len(parts) == 1 and luck.random() < 0.5 else 0
+        left, paid = owed - skonto, sorted(luck.randint(1, 12) for _ in range(luck.randint(1, 3)))
+        for turn, month in enumerate(paid, 1):
+            is_last = turn == len(paid)
+            amount = left if is_last else luck.randint(0, left - 1)
+            left -= amount
+            if not amount:
+                continue
+            less = f" skonto={_comma(skonto)}" if is_last and skonto else ""
+            rows.append(f"2026-{month:02}-20 S 1200 {person} {_comma(amount)} {document}{less}")
+            for konto, cents in parts.items():
+                rate = 19 if konto == 8400 else 7
+                share = Fraction(amount * cents, owed) * rate / (100 + rate)
+                exact[month, rate] = exact.get((month, rate), Fraction()) + share
+    return "\n".join(sorted(rows)), exact
+
+
+def _comma(cents: int) -> str:
+    return f"{cents // 100},{cents % 100:02}"

@@ -122,10 +122,10 @@ async def vat_figures(visit: Visit) -> Response:
 
 
 def _taxed_otherwise(taxed: Versteuerung | None) -> str:
-    """Says how the figures differ from the taxation of the client; nothing if they do not, or if nobody says how it is taxed."""
+    """Says how the client is taxed; nothing if by invoices, or if nobody says it."""
     if taxed == "ist":
-        return _("The client is taxed by payments received (Istversteuerung). These figures count invoices in the period of their "
-                 "date: output tax on invoices that are not paid yet is in them.")  # fmt: skip
+        return _("The client is taxed by payments received (Istversteuerung): output tax on customers' invoices is counted when they are "
+                 "paid, input tax by invoices. Payments without an invoice are listed as booked gross.")  # fmt: skip
     if taxed == "kleinunternehmer":
         return _("The client is a small business (§ 19 UStG) and owes no VAT; input tax cannot be deducted.")
     return ""

@@ -188,7 +188,8 @@ async def get_umsatzsteuer(call: Call, query: UmsatzsteuerQuery) -> Charged[Umsa
     """VAT figures of a fiscal year, or of days of it, by tax key and automatic account.
 
     What an adviser checks before a return; it is not a return. What was booked gross, because its key or account was not known, is
-    listed too.
+    listed too. For a client that is taxed by payments received, output tax on customers' invoices counts on the days of their payments, and
+    a payment without an invoice is listed as booked gross.
     """
     von, bis = query.von_datum, query.bis_datum
     if von is not None and bis is not None and bis < von:
