@@ -22,6 +22,7 @@ from kontobahn.formats.invoices.model import (
     Payee,
     Period,
     PrecedingInvoice,
+    Totals,
     VatBreakdown,
 )
 from tests.invoice_corpus import FULL
@@ -238,3 +239,68 @@ CONTENT: dict[str, tuple[Plant, str]] = {
     "no reverse charge": (breakdown(category="AE", rate=Decimal(0), vat_minor=0), "UStG-14a-5"),
     "no VAT id of the recipient": (category("K", buyer_vat_id=None), "UStG-14a-3"),
 }  # fmt: skip
+
+
+# --- Every rule about a VAT category, for every category
+
+CATEGORIES = ("S", "Z", "E", "AE", "K", "G", "O", "L", "M")
+_ZERO, _7 = Decimal(0), Decimal(7)
+
+
+def of_category(code: str) -> Invoice:
+    """Returns a right invoice whose line, allowance and charge are of one category."""
+    rate = None if code == "O" else _7 if code in ("S", "L", "M") else _ZERO
+    net, tax = 3_950, 276 if rate else 0
+    reason = "Grund" if code in ("E", "AE", "K", "G", "O") else None
+    plain = FULL._replace(lines=FULL.lines[2:], attachments=(), payee=None, tax_representative=None)
+    return plain._replace(
+        lines=(plain.lines[0]._replace(vat_category=code, vat_rate=rate),),
+        allowances_charges=(
+            AllowanceCharge(is_charge=False, amount_minor=100, reason="Rabatt", vat_category=code, vat_rate=rate),
+            AllowanceCharge(is_charge=True, amount_minor=50, reason="Fracht", vat_category=code, vat_rate=rate),
+        ),
+        vat_breakdown=(VatBreakdown(code, rate, net, tax, reason),),
+        totals=Totals(4_000, net, tax, net + tax, net + tax, allowances_minor=100, charges_minor=50),
+        seller=plain.seller._replace(vat_id=None if code == "O" else "DE136695976", tax_number=None),
+        buyer=plain.buyer._replace(vat_id=None if code == "O" else "ATU12345675", registration=None),
+        delivery=Delivery(address=Address("Weg 1", "1010", "Wien", "AT")),
+    )
+
+
+def faults_of_category(code: str) -> dict[str, Invoice]:
+    """Returns the right invoice, and one for each fault that the rules of its category know."""
+    right = of_category(code)
+    (own,), (broken_down,), (less, more) = right.lines, right.vat_breakdown, right.allowances_charges
+    wrong = {"S": _ZERO, "L": Decimal(-1), "M": Decimal(-1)}.get(code, Decimal(5))
+    other = "E" if code == "Z" else "Z"
+    unknown = right._replace(seller=right.seller._replace(vat_id="DE136695976" if code == "O" else None))
+    found = {
+        "right": right,
+        "not broken down": right._replace(vat_breakdown=(broken_down._replace(category=other),)),
+        "seller of a line": unknown._replace(allowances_charges=()),
+        "seller of an allowance": unknown._replace(lines=(), allowances_charges=(less,)),
+        "seller of a charge": unknown._replace(lines=(), allowances_charges=(more,)),
+        "buyer": right._replace(buyer=right.buyer._replace(vat_id="ATU12345675" if code == "O" else None)),
+        "rate of a line": right._replace(lines=(own._replace(vat_rate=wrong),)),
+        "rate of an allowance": right._replace(allowances_charges=(less._replace(vat_rate=wrong), more)),
+        "rate of a charge": right._replace(allowances_charges=(less, more._replace(vat_rate=wrong))),
+        "base": right._replace(vat_breakdown=(broken_down._replace(net_minor=5_000),)),
+        "tax": right._replace(vat_breakdown=(broken_down._replace(vat_minor=(broken_down.vat_minor or 0) + 500),)),
+        "reason": right._replace(
+            vat_breakdown=(broken_down._replace(exemption_reason=None if broken_down.exemption_reason else "Grund"),)
+        ),
+        "twice": right._replace(vat_breakdown=(broken_down, broken_down)),
+    }
+    if code == "O":
+        found["beside others"] = right._replace(
+            lines=(own, own._replace(id="9", vat_category="Z", vat_rate=_ZERO)),
+            allowances_charges=(
+                less._replace(vat_category="S", vat_rate=_7),
+                more._replace(vat_category="S", vat_rate=_7),
+            ),
+            vat_breakdown=(broken_down, VatBreakdown("S", _7, -50, -4), VatBreakdown("Z", _ZERO, 4_000, 0)),
+        )
+    if code == "K":
+        found["no day of delivery"] = right._replace(delivered_on=None, period=None)
+        found["no country of delivery"] = right._replace(delivery=None)
+    return found
