@@ -163,14 +163,6 @@ def emptied_database(postgres: PostgresServer) -> Iterator[EmptiedDatabase]:
     database.drop()
 
 
-@pytest.fixture(scope="session")
-def shared_database(postgres: PostgresServer) -> Iterator[EmptiedDatabase]:
-    """For the service that the tests of a module share."""
-    database = EmptiedDatabase(postgres, migrated_template(postgres))
-    yield database
-    database.drop()
-
-
 @pytest.fixture
 def database_url(engine: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """Empty for SQLite; the address of a migrated database without rows for PostgreSQL."""
@@ -224,12 +216,12 @@ def start_service(database_url: str, tmp_path: Path) -> Iterator[ServiceFactory]
         yield start
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_services(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SharedServices]:
-    """One service for an engine. The tests of a module share it: each makes organisations of its own."""
-    with SharedServices(tmp_path_factory, lambda: request.getfixturevalue("shared_database")) as shared:
+    """One service for an engine. Tests share it: each makes organisations of its own."""
+    with SharedServices(tmp_path_factory, lambda: request.getfixturevalue("postgres")) as shared:
         yield shared
 
 

@@ -1,17 +1,20 @@
-"""Services that the tests of a module share, one for each engine, emptied after each test: starting one takes longer than most of them."""
+"""Services that tests share, one for each engine, emptied after each test: starting one takes longer than most of them, and the first
+calls of each cost the most."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import pytest
 
 from kontobahn.banking.provider import Banking
 from kontobahn.mobility.provider import Mobility
-from tests.emptied_database import EmptiedDatabase, EmptiedSqlite
+from tests.emptied_database import EmptiedDatabase, EmptiedSqlite, migrated_template
 from tests.harness import START, Service, running_service
+from tests.services import PostgresServer
 
 # Set by whoever wants to know what each test reaches by itself (mutation/): then nothing is shared, and no test is left out.
 FRESH = "KONTOBAHN_TESTS_FRESH_SERVICES"
@@ -44,9 +47,17 @@ class _Shared(NamedTuple):
 
 
 class SharedServices:
-    def __init__(self, folders: pytest.TempPathFactory, database: Callable[[], EmptiedDatabase]) -> None:
-        self._folders, self._database = folders, database
+    def __init__(self, folders: pytest.TempPathFactory, postgres: Callable[[], PostgresServer]) -> None:
+        self._folders, self._postgres = folders, postgres
         self._running: dict[str, _Shared] = {}
+        self._at_last = ExitStack()
+
+    @cached_property
+    def _database(self) -> EmptiedDatabase:
+        server = self._postgres()
+        database = EmptiedDatabase(server, migrated_template(server))
+        self._at_last.callback(database.drop)
+        return database
 
     def get(self, engine: str) -> Service:
         if engine not in self._running:
@@ -69,7 +80,7 @@ class SharedServices:
         stack = ExitStack()
         folder = self._folders.mktemp("shared") / "data"
         if engine == "postgres":
-            database = self._database()
+            database = self._database
             stack.callback(database.empty)
             service = stack.enter_context(running_service(folder, database_url=database.url, database_connections=8))
             return _Shared(service, _Parts(service), stack, database.delete_rows)
@@ -83,3 +94,4 @@ class SharedServices:
     def __exit__(self, *_exception: object) -> None:
         while self._running:
             self._running.popitem()[1].stack.close()
+        self._at_last.close()
