@@ -336,8 +336,7 @@ EXEMPT = {
 
 # For a person who is signed in, or for what a test has to serve; held where they are tested.
 FOR_PEOPLE = {
-    # It asks the network before anything else; the organisation is looked for as in its sibling.
-    ("POST /v2/payables/files/by-address", "organization_id"): "tests/api/payables/test_intake.py",
+    ("POST /v2/payables/files/by-address", "organization_id"): "tests/api/payables/test_by_address.py",
     ("POST /v2/payables/{id}/confirmations", "id"): "tests/api/payables/test_decisions.py",
 }
 

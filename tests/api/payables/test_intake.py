@@ -15,6 +15,7 @@ from kontobahn.errors import SetupError
 from kontobahn.formats.invoices import rule_sets
 from kontobahn.formats.invoices.model import CREDIT_NOTE, DirectDebit, Totals, VatBreakdown
 from kontobahn.payables import intake
+from kontobahn.payables.document import MAX_LINES, sections
 from kontobahn.payables.intake import Arrival
 from tests.harness import ACTOR, Service
 from tests.received_invoices import (
@@ -271,3 +272,38 @@ def test_a_page_shows_what_the_seller_wrote_as_text(service: Service) -> None:
     assert "33,02 EUR" in page.text
     english = service.get(f"/v2/payables/{payable['id']}/document", inbox.owner.key, params={"language": "en"})
     assert "1,234.5 KGM" in english.text
+    assert ("<h1>Rechnung " in page.text, "<h1>Invoice " in english.text) == (True, True)
+
+
+@pytest.mark.either_engine
+def test_without_number_day_or_currency_it_is_no_invoice_yet(service: Service) -> None:
+    """Nobody could say which invoice it is, or what is owed: the file is kept, and a person types what it says."""
+    inbox = Inbox(service)
+    for missing in ("R-7", "20260302", "EUR"):
+        whole = as_xml().decode()
+        assert f">{missing}<" in whole
+        answer = inbox.send(whole.replace(f">{missing}<", "><", 1).encode())
+        assert answer.status_code == 422, missing
+        assert answer.json()["file_id"], missing
+
+
+@pytest.mark.either_engine
+def test_books_and_organisation_that_do_not_belong_together_are_refused(service: Service) -> None:
+    inbox, other = Inbox(service), Inbox(service, service.organization("Andere GmbH"))
+    agency = service.agency(inbox.owner, other.owner)
+    given = {"connection_id": inbox.books.connection_id, "key": agency.key}
+    refused = inbox.send(organization_id=other.owner.id, **given)
+    assert (refused.status_code, refused.json()["field"]) == (409, "connection_id")
+    assert inbox.received(organization_id=inbox.owner.id, **given)["creditor"]["konto"] == "700010000"
+    assert service.get("/v2/payables", other.owner.key).json()["data"] == []
+
+
+def test_an_invoice_with_more_lines_than_a_page_shows_says_so() -> None:
+    def last_line(count: int) -> tuple[str, ...]:
+        [lines] = [
+            one for one in sections(COFFEE._replace(lines=COFFEE.lines[:1] * count), "en") if one.heading == "Lines"
+        ]
+        return lines.rows[-1]
+
+    assert last_line(MAX_LINES)[0] != ""
+    assert last_line(MAX_LINES + 1)[0] == ""

@@ -15,6 +15,7 @@ from kontobahn.credits import NO_CALL
 from kontobahn.db import Tx
 from kontobahn.formats.invoices.model import CreditTransfer, DirectDebit
 from kontobahn.payables import runs
+from kontobahn.payables.run_store import open_payments
 from kontobahn.payables.runs import Made, NewPaymentRun, RunOrder
 from tests.harness import ACTOR, Service
 from tests.interleaving import on_postgres, overlap
@@ -72,6 +73,8 @@ def test_the_booked_debit_closes_the_invoice(service: Service) -> None:
     assert payer.events()[-1] == "payable.paid"
     payer.follow()
     assert payer.events().count("payable.paid") == 1
+    [_, tea_payment] = [one["id"] for one in payer.payments()]
+    assert [row.payment_id for row in service.db.read_now(open_payments, payer.owner.id)] == [int(tea_payment)]
     history = service.get(f"/v2/payables/{coffee['id']}/history", payer.owner.key).json()["data"]
     assert [step["action"] for step in history] == ["receive", "release", "pay", "paid"]
 
@@ -300,6 +303,8 @@ def test_what_becomes_dearer_after_today_stands_on_top(service: Service) -> None
     rows = [("G-1", -10, "2026-03-16"), ("T-1", 10, "2026-03-16")]
     assert listed() == [("R-8", 50, "2026-03-08"), ("R-7", 32.36, "2026-03-09"), *rows]
     assert listed(pay_by="2026-03-09") == listed()[:2]
+    [tea] = [one for one in service.get("/v2/payables/due", payer.owner.key).json()["data"] if one["number"] == "T-1"]
+    assert (tea["konto"], tea["skonto"], tea["skonto_until"]) == ("700020000", 0, None)
     service.clock.advance(seconds=7 * 86400)
     assert listed() == [("R-7", 32.36, "2026-03-09"), ("R-8", 50, "2026-03-08"), *rows]
     service.clock.advance(seconds=86400)
