@@ -1,7 +1,7 @@
 """`kontobahn` commands as real processes that need not import anything: forked from one that has imported everything.
 
-Importing takes ten times as long as most commands, and the tests run hundreds of them. Each is still a process of its own, with its
-own environment, files and exit code. The process that is forked holds no thread and no connection.
+Importing takes ten times as long as most commands and as the start of a server, and the tests run hundreds of them. Each is still a
+process of its own, with its own environment, files and exit code. The process that is forked holds no thread and no connection.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import array
 import atexit
 import functools
+import importlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -18,24 +20,27 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from typing import NoReturn
+from contextlib import suppress
+from typing import IO, Any, NoReturn
 
 from tests.tidy_rules import ROOT
 from tests.waiting import PATIENCE_SECONDS
 
 _LENGTH = 8
 _MAX_BYTES = 1 << 20
+# What a command has of its own: what it prints, and what it complains of.
+_OUTPUTS = 2
 
 
 class Commands:
-    """The process that is forked, seen from the tests."""
+    """The process that is forked, seen from the tests. `prepare` names a function, as module:function, that is called there first."""
 
-    def __init__(self) -> None:
+    def __init__(self, prepare: str = "") -> None:
         self._ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forked_commands", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                cwd=ROOT, stdin=subprocess.DEVNULL,
+                [sys.executable, "-m", "tests.forked_commands", str(theirs.fileno()), prepare],
+                pass_fds=[theirs.fileno()], cwd=ROOT, stdin=subprocess.DEVNULL,
             )  # fmt: skip
         self._ours.settimeout(PATIENCE_SECONDS)
         self._turn = threading.Lock()
@@ -44,10 +49,7 @@ class Commands:
     def run(self, arguments: list[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         """Runs `kontobahn` with these arguments to its end, after whatever else was asked for."""
         with self._turn, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            asked = json.dumps([arguments, dict(environment), os.getcwd()]).encode()
-            files = array.array("i", [out.fileno(), err.fileno()])
-            self._ours.sendmsg([len(asked).to_bytes(_LENGTH, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
-            self._ours.sendall(asked)
+            self._ask([out.fileno(), err.fileno()], arguments, environment)
             ended = self._ours.recv(_LENGTH)
             if not ended:
                 raise RuntimeError("The process that commands are forked from has ended.")
@@ -60,21 +62,104 @@ class Commands:
                 err.read().decode(),
             )
 
+    def start(
+        self, arguments: list[str], environment: Mapping[str, str], *, stdout: IO[Any] | int, stderr: IO[Any] | int
+    ) -> Started:
+        """Starts `kontobahn` with these arguments, in a session of its own."""
+        ours, theirs = socket.socketpair()
+        with theirs, open(os.devnull, "wb") as nowhere, self._turn:
+            out = nowhere if stdout == subprocess.DEVNULL else stdout
+            err = out if stderr == subprocess.STDOUT else nowhere if stderr == subprocess.DEVNULL else stderr
+            files = [file if isinstance(file, int) else file.fileno() for file in (out, err)]
+            self._ask([*files, theirs.fileno()], arguments, environment)
+        return Started(arguments, ours)
+
+    def _ask(self, files: list[int], arguments: list[str], environment: Mapping[str, str]) -> None:
+        asked = json.dumps([arguments, dict(environment), os.getcwd()]).encode()
+        rights = array.array("i", files)
+        self._ours.sendmsg([len(asked).to_bytes(_LENGTH, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        self._ours.sendall(asked)
+
     def close(self) -> None:
         self._ours.close()
         self._process.wait()
 
 
+class Started:
+    """A process that goes on, as `subprocess.Popen` has them."""
+
+    def __init__(self, arguments: list[str], keeper: socket.socket) -> None:
+        self.args = ["kontobahn", *arguments]
+        self._keeper = keeper
+        self._keeper.settimeout(PATIENCE_SECONDS)
+        self.pid = self._number()
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._keeper], [], [], 0)[0]:
+            self._end()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._keeper], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self._end()
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        # Its keeper buries it when it was told that its end is known: until then nobody else has its number.
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _end(self) -> None:
+        self.returncode = self._number()
+        self._keeper.close()
+
+    def _number(self) -> int:
+        told = self._keeper.recv(_LENGTH)
+        if not told:
+            raise RuntimeError("The process that keeps a command has ended.")
+        return int.from_bytes(told, "big", signed=True)
+
+
 @functools.cache
-def commands() -> Commands:
+def commands(prepare: str = "") -> Commands:
     """The only one of this process, started on first use."""
-    return Commands()
+    return Commands(prepare)
+
+
+def started(
+    arguments: list[str], environment: Mapping[str, str], *, stdout: IO[Any] | int, stderr: IO[Any] | int
+) -> Started | subprocess.Popen[bytes]:
+    """`kontobahn` with these arguments, in a session of its own: forked, unless it starts processes that import for themselves."""
+    start = imported if "--workers" in arguments else commands().start
+    return start(arguments, environment, stdout=stdout, stderr=stderr)
+
+
+def imported(
+    arguments: list[str], environment: Mapping[str, str], *, stdout: IO[Any] | int, stderr: IO[Any] | int
+) -> subprocess.Popen[bytes]:
+    """`kontobahn` as an operator starts it, in a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "kontobahn", *arguments], env=dict(environment), stdout=stdout, stderr=stderr,
+        start_new_session=True,
+    )  # fmt: skip
 
 
 def _serve(asking: socket.socket) -> None:
-    """Forks for every command that is asked for, one after another, until nobody asks any more."""
+    """Forks for every command that is asked for until nobody asks any more. With two files it is run to its end, and the end is told;
+    with a third, which is a socket, it has a keeper that tells there who it is and how it ended."""
     while True:
-        head, ancillary, *_ = asking.recvmsg(_LENGTH, socket.CMSG_SPACE(2 * array.array("i").itemsize))
+        _bury_keepers()
+        head, ancillary, *_ = asking.recvmsg(_LENGTH, socket.CMSG_SPACE(3 * array.array("i").itemsize))
         if not head:
             return
         files = array.array("i", ancillary[0][2])
@@ -84,11 +169,43 @@ def _serve(asking: socket.socket) -> None:
         pid = os.fork()
         if pid == 0:
             asking.close()
+            if len(files) > _OUTPUTS:
+                _keep(files)
             _become_a_command(files, *json.loads(asked))
         for file in files:
             os.close(file)
-        _, status = os.waitpid(pid, 0)
-        asking.sendall(os.waitstatus_to_exitcode(status).to_bytes(_LENGTH, "big", signed=True))
+        if len(files) == _OUTPUTS:
+            _, status = os.waitpid(pid, 0)
+            asking.sendall(_said(os.waitstatus_to_exitcode(status)))
+
+
+def _keep(files: array.array[int]) -> None:
+    """Returns in the command's own process. The keeper stays until it is over and that was heard."""
+    if (pid := os.fork()) == 0:
+        os.setsid()
+        return
+    os.closerange(0, files[_OUTPUTS])
+    with socket.socket(fileno=files[_OUTPUTS]) as listener:
+        listener.sendall(_said(pid))
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert ended is not None
+        code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        with suppress(OSError):
+            listener.sendall(_said(code))
+            listener.recv(1)
+    os.waitpid(pid, 0)
+    os._exit(0)
+
+
+def _bury_keepers() -> None:
+    """Those who have gone."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _said(number: int) -> bytes:
+    return number.to_bytes(_LENGTH, "big", signed=True)
 
 
 def _become_a_command(
@@ -123,4 +240,7 @@ def _import_everything() -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _import_everything()
+    if sys.argv[2]:
+        where, _, function = sys.argv[2].partition(":")
+        getattr(importlib.import_module(where), function)()
     _serve(socket.socket(fileno=int(sys.argv[1])))

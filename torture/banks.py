@@ -34,7 +34,7 @@ def run(data: Path, provider: str, kills: int, seed: int) -> str:
             print(service, flush=True)
         half_made = service.check_nothing_half_made()
     finally:
-        service.end()
+        service.stop()
         trial.close()
     assert trial.faults == [], trial.faults[:3]
     return (

@@ -157,7 +157,7 @@ def run(data: Path, kills: int, seed: int, steps: tuple[str, ...] = tuple(STEPS)
             print(made.service, flush=True)
         made.check()
     finally:
-        made.service.end()
+        made.service.stop()
         made.datev.stop()
     return f"{made.service}; {made._sent} entries: none lost, none twice, each charged once."
 

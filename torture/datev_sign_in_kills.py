@@ -99,7 +99,7 @@ def run(data: Path, kills: int, seed: int, moments: Sequence[Moment] = MOMENTS) 
                 made.interrupt_renewal(moment)
             print(made.service, flush=True)
     finally:
-        made.service.end()
+        made.service.stop()
         made.datev.stop()
     ends = made.ends
     return f"{made.service}; {ends['alive']} sign-ins lived on, {ends['expired']} had to be renewed by a person; none was asked for again."

@@ -362,7 +362,7 @@ def run(
             made.round(parts)
             print(made.service, flush=True)
     finally:
-        made.service.end()
+        made.service.stop()
         made.trial.close()
     assert made.trial.faults == [], made.trial.faults[:3]
     told = (

@@ -178,7 +178,7 @@ def main() -> None:
                 print(trial.service, flush=True)
             half_made = trial.service.check_nothing_half_made()
         finally:
-            trial.service.end()
+            trial.service.stop()
     bank.stop()
     if bank.faults:
         sys.exit(f"Enable Banking was sent what it should not have been: {bank.faults}")

@@ -17,7 +17,8 @@ from typing import Any
 
 import httpx
 
-from torture.others import Nursery, Target
+from tests.forked_commands import commands
+from torture.others import Target
 
 PATIENCE_SECONDS = 600
 # A kill comes at any moment up to a little later than the thing usually takes; that is learned on the way.
@@ -81,12 +82,12 @@ class Killed:
         # Those that came while the thing was still under way.
         self.amid: Counter[str] = Counter()
         self._usual: dict[str, float] = {}
-        self._nursery = Nursery(prepare)
+        self._prepare = prepare
         self.running = self._start()
 
     def _start(self) -> Target:
         unlimited: dict[str, Any] = {f"limit_{name}_requests": 10**9 for name in ("api", "auth", "webhook")}
-        return Target(self.data, nursery=self._nursery, **unlimited, log_level="error", **self._settings)
+        return Target(self.data, forked_from=commands(self._prepare), **unlimited, log_level="error", **self._settings)
 
     def next_kind(self, kinds: tuple[str, ...], wanted: int) -> Iterator[str]:
         """Names the kind that was interrupted least, until each was often enough. Raises AssertionError if that never ends."""
@@ -159,10 +160,6 @@ class Killed:
     def stop(self) -> None:
         self.running.process.kill()
         self.running.process.wait()
-
-    def end(self) -> None:
-        self.stop()
-        self._nursery.close()
 
     def __str__(self) -> str:
         told = [f"{self.amid[kind]} of {self.kills[kind]} amid {kind}" for kind in sorted(self.kills)]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import pkgutil
-import select
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+
+from tests.forked_commands import Commands, imported
 
 # What must hold on an idle machine.
 MAX_WAIT_MILLISECONDS = 250
@@ -26,91 +24,14 @@ START_SECONDS = 120
 MEBIBYTE = 1024 * 1024
 
 
-class Process(Protocol):
-    @property
-    def pid(self) -> int: ...
-    def poll(self) -> int | None: ...
-    def wait(self, timeout: float | None = None) -> int: ...
-    def kill(self) -> None: ...
-    def send_signal(self, sig: int) -> None: ...
-
-
-class Nursery:
-    """A process that has imported the service and forks it: where it is killed a thousand times, a start costs a fifth.
-
-    `prepare` names a function, as module:function, that is called there first.
-    """
-
-    def __init__(self, prepare: str = "") -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "torture.others", prepare], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def start(self, command: list[str], environment: dict[str, str], log: Path) -> Process:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps([command, environment, str(log)]), file=self._process.stdin, flush=True)
-        return _Forked(int(self._process.stdout.readline()))
-
-    def close(self) -> None:
-        self._process.communicate()
-
-
-class _Forked:
-    """A grandchild, which its parent buries: it has ended when its handle says so."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid, self._handle = pid, os.pidfd_open(pid)
-
-    def poll(self) -> int | None:
-        return 0 if select.select([self._handle], [], [], 0)[0] else None
-
-    def wait(self, timeout: float | None = None) -> int:
-        if not select.select([self._handle], [], [], timeout)[0]:
-            raise subprocess.TimeoutExpired("kontobahn", timeout or 0)
-        return 0
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
-
-    def send_signal(self, sig: int) -> None:
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._handle, sig)
-
-
-def rear(prepare: str) -> None:
-    """Forks a service for each line that it is sent, until there are no more."""
-    import kontobahn
-
-    for module in pkgutil.walk_packages(kontobahn.__path__, "kontobahn."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    if prepare:
-        name, _, function = prepare.partition(":")
-        getattr(importlib.import_module(name), function)()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    for line in sys.stdin:
-        command, environment, log = json.loads(line)
-        pid = os.fork()
-        if not pid:
-            os.setsid()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for descriptor, path in ((0, os.devnull), (1, os.devnull), (2, log)):
-                os.dup2(os.open(path, os.O_RDWR), descriptor)
-            os.environ.clear()
-            os.environ.update(environment)
-            sys.argv = ["kontobahn", *command]
-            importlib.import_module("kontobahn.__main__").main()
-        print(pid, flush=True)
-
-
 class Target:
     """The service under attack."""
 
     def __init__(
         self, data: Path, *arguments: str, stderr: Any = None, python_path: str = "", wait: bool = True,
-        nursery: Nursery | None = None, **settings: Any,
+        forked_from: Commands | None = None, **settings: Any,
     ) -> None:  # fmt: skip
+        """If it is forked it need not import anything: for trials that start it again and again, and look at nothing of the process."""
         self.data = data
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KONTOBAHN_")}
         environment |= {f"KONTOBAHN_{name.upper()}": str(value) for name, value in settings.items()}
@@ -120,15 +41,11 @@ class Target:
         # Those of the process before this one lead to its port.
         self._old_facts = self._stamp()
         command = ["serve", "--demo", "--port", "0", "--data", str(data), *arguments]
-        self.process: Process
+        start = forked_from.start if forked_from else imported
         with open(self.log, "wb") as log:
-            if nursery:
-                self.process = nursery.start(command, environment, self.log)
-            else:
-                self.process = subprocess.Popen(
-                    [sys.executable, "-m", "kontobahn", *command], env=environment, stdout=subprocess.DEVNULL,
-                    stderr=log if stderr is None else stderr, start_new_session=True,
-                )  # fmt: skip
+            self.process = start(
+                command, environment, stdout=subprocess.DEVNULL, stderr=log if stderr is None else stderr
+            )
         if wait:
             self.wait_until_it_accepts()
 
@@ -250,7 +167,3 @@ class Bystander:
             f" longest wait {longest:.0f} ms (usual {usual:.1f} ms), memory {growth / MEBIBYTE:+.0f} MiB"
         )
         return holds
-
-
-if __name__ == "__main__":
-    rear(sys.argv[1])

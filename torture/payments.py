@@ -33,6 +33,8 @@ from standardwebhooks import Webhook
 from kontobahn.bank_providers.sandbox.webhooks import PATH, sign
 from kontobahn.settings import load
 from kontobahn.vault import open_vault
+from tests.forked_commands import started
+from tests.journeys.process import kontobahn
 
 STEPS = ("initiated_info_required", "authorizing", "authorized", "processing", "executed")
 ENDS = ("settled", "failed", "rejected")
@@ -100,9 +102,9 @@ class Service:
     def start(self) -> None:
         facts = self.data / "demo.json"
         before = facts.stat().st_mtime_ns if facts.exists() else 0
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "kontobahn", "serve", "--demo", "--port", "0", "--data", str(self.data)],
-            env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        self.process = started(
+            ["serve", "--demo", "--port", "0", "--data", str(self.data)], self._environment,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
@@ -299,9 +301,7 @@ def check(data: Path, service: Service, receiver: Receiver, ids: list[str], befo
     assert reported == history, [
         (number, reported[number], history[number]) for number in ids if reported[number] != history[number]
     ][:3]
-    done = subprocess.run(
-        [sys.executable, "-m", "kontobahn", "doctor", "--data", str(data)], capture_output=True, text=True, check=False
-    )
+    done = kontobahn("doctor", data=data, expect=None)
     assert "does not add up" not in done.stdout, done.stdout
     repeated = len(receiver.taken) - len({event["id"] for event in receiver.taken})
     return (

@@ -116,7 +116,7 @@ class Trial:
         return ids
 
     def stop(self) -> None:
-        self.service.end()
+        self.service.stop()
         self.remote.stop()
 
 

@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from tests.forked_commands import commands
+from tests.forked_commands import commands, started
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 
@@ -67,9 +66,9 @@ class ServerProcess:
         self.log_path = data / "server.log"
         self._output = open(self.log_path, "ab")  # noqa: SIM115 - open as long as the process is
         before = self._stamp()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "kontobahn", "serve", "--demo", "--port", "0", "--data", str(data), *arguments],
-            env=environment(settings), stdout=self._output, stderr=subprocess.STDOUT,
+        self.process = started(
+            ["serve", "--demo", "--port", "0", "--data", str(data), *arguments], environment(settings),
+            stdout=self._output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         self.facts = self._wait_for_facts(before)
         self.http = httpx.Client(

@@ -17,6 +17,7 @@ import psycopg
 from kontobahn.api import tasks
 from kontobahn.books.claims import LEASE_SECONDS
 from kontobahn.clock import SECOND
+from tests.forked_commands import commands
 from torture.others import Target
 
 PATIENCE_SECONDS = 180
@@ -71,7 +72,9 @@ class Service:
     def _begin(self, *, wait: bool) -> Target:
         self._workers = self._chance.choice((1, 2)) if self._database_url else 1
         arguments = ("--workers", "2") if self._workers == 2 else ()
-        begun = Target(self.data, *arguments, wait=wait, **self._settings)
+        begun = Target(
+            self.data, *arguments, wait=wait, forked_from=None if arguments else commands(), **self._settings
+        )
         self._groups.append(begun.process.pid)
         return begun
 
