@@ -6,6 +6,7 @@ import re
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -291,7 +292,7 @@ def test_without_number_day_or_currency_it_is_no_invoice_yet(service: Service) -
 def test_books_and_organisation_that_do_not_belong_together_are_refused(service: Service) -> None:
     inbox, other = Inbox(service), Inbox(service, service.organization("Andere GmbH"))
     agency = service.agency(inbox.owner, other.owner)
-    given = {"connection_id": inbox.books.connection_id, "key": agency.key}
+    given: dict[str, Any] = {"connection_id": inbox.books.connection_id, "key": agency.key}
     refused = inbox.send(organization_id=other.owner.id, **given)
     assert (refused.status_code, refused.json()["field"]) == (409, "connection_id")
     assert inbox.received(organization_id=inbox.owner.id, **given)["creditor"]["konto"] == "700010000"
@@ -301,7 +302,7 @@ def test_books_and_organisation_that_do_not_belong_together_are_refused(service:
 def test_an_invoice_with_more_lines_than_a_page_shows_says_so() -> None:
     def last_line(count: int) -> tuple[str, ...]:
         [lines] = [
-            one for one in sections(COFFEE._replace(lines=COFFEE.lines[:1] * count), "en") if one.heading == "Lines"
+            one for one in sections(COFFEE._replace(lines=[COFFEE.lines[0]] * count), "en") if one.heading == "Lines"
         ]
         return lines.rows[-1]
 

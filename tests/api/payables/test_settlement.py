@@ -108,3 +108,15 @@ def test_a_part_payment_does_not_pay(service: Service) -> None:
     coffee = keeper.released(without_skonto("RE-2026-00008", 5000))
     keeper.match_by_hand(4999, "RE-2026-00008")
     assert keeper.statuses(coffee) == ["released"]
+
+
+@pytest.mark.either_engine
+def test_a_match_taken_back_leaves_the_invoice_in_its_own_run(service: Service) -> None:
+    keeper = Bookkeeper(service, "2026-03-02 H 70001 3300 50,00 R-8\n2026-03-02 H 70001 3300 60,00 R-9")
+    first, second = keeper.released(without_skonto("R-8", 5000)), keeper.released(without_skonto("R-9", 6000))
+    keeper.run(first)
+    keeper.run(second)
+    match = keeper.match_by_hand(6000, "R-9")
+    assert keeper.statuses(first, second) == ["in_payment", "paid"]
+    keeper.undo(match)
+    assert keeper.statuses(first, second) == ["in_payment", "in_payment"], "its payment is under way all the same"
