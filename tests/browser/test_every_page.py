@@ -41,6 +41,7 @@ UNLINKED = {
     "/dashboard/ledger/connections/{id}/disconnect",
     "/dashboard/ledger/connections/{id}/requests",
     "/dashboard/ledger/connections/{id}/transmissions",
+    "/dashboard/ledger/connections/{id}/transmissions/{sent}/send-again",
     # The demo has no EBICS; see tests/providers/ebics/.
     "/dashboard/payments/order-files/{id}/submit",
     "/dashboard/payments/order-files/{id}/at-bank",

@@ -108,6 +108,7 @@ class Call:
         "endpoint",
         "headers",
         "ip",
+        "patience_seconds",
         "price",
         "quelle",
         "request_id",
@@ -123,6 +124,8 @@ class Call:
         self.request_id = request_id
         self.ip = ip
         self.quelle = quelle
+        # For so long the caller waits for an outcome that may take minutes; None for as long as the call itself says.
+        self.patience_seconds: float | None = None
         self.status = endpoint.statuses[0]
         self.price = endpoint.cost
         self.charged = 0

@@ -30,6 +30,8 @@ class Form:
         self.values: dict[str, list[str]] = {name: list(sent) for name, sent in (values or {}).items()}
         # By the name of the field; "" for what concerns the form as a whole.
         self.errors: dict[str, str] = {}
+        # The page on which a provider explains what is wrong, if it names one.
+        self.explained_at = ""
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
@@ -113,6 +115,7 @@ class Refusals:
         field = str(error.extra.get("field", ""))
         field = self._names.get(field, field)
         self._form.fail(field if field in self._form.values else "", words_of(error))
+        self._form.explained_at = help_url_of(error)
         return True
 
 

@@ -42,6 +42,8 @@ S = TypeVar("S", bound=Struct)
 
 # The source that the credit statement and the usage name for a call made here.
 QUELLE = "Dashboard"
+# A person sooner looks at a page that says what is still on its way.
+PATIENCE_SECONDS = 3.0
 NoticeKind = Literal["good", "bad"]
 
 
@@ -143,6 +145,7 @@ class Visit:
         """
         check_allowed(endpoint, self.principal)
         call = Call(self.context, endpoint, self.principal, self.exchange.request_id, self.exchange.ip, QUELLE)
+        call.patience_seconds = PATIENCE_SECONDS
         call.price = 0 if endpoint.method == "GET" else self.context.settings.prices.get(endpoint.name, endpoint.cost)
         return call
 

@@ -300,16 +300,20 @@ class DatevBooks:
     # --- Unternehmen online
 
     async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]:
-        names = await self._jobs.names(self._connection, self.client_id, CASH)
-        return [kassenbuch.Kassenbuch(bezeichnung=name) for name in names]
+        return [kassenbuch.Kassenbuch(bezeichnung=name) for name in await self._names(CASH)]
 
     async def rechnungsordner(self, ordnertyp: kassenbuch.Ordnertyp | None) -> list[kassenbuch.Rechnungsordner]:
         found = []
         for typ, kind in _FOLDERS.items():
             if ordnertyp in (None, typ):
-                names = await self._jobs.names(self._connection, self.client_id, kind)
+                names = await self._names(kind)
                 found += [kassenbuch.Rechnungsordner(bezeichnung=name, ordnertyp=typ) for name in names]
         return found
+
+    async def _names(self, kind: Kind) -> list[str]:
+        known = await self._jobs.names(self._connection, self.client_id, kind)
+        self.as_of = min(self.as_of or known.asked_at, known.asked_at)
+        return known.names
 
     async def belegtypen(self) -> list[kassenbuch.Belegtyp]:
         path = f"clients/{part(self.client_id)}/document-types"

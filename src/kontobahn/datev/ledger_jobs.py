@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from mimetypes import guess_type
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -39,6 +39,13 @@ class BegunJob(Struct):
         return self.cash_ledger_names or self.ledger_folder_names
 
 
+class KnownNames(NamedTuple):
+    """Cash books or folders, and when DATEV was asked for them."""
+
+    names: list[str]
+    asked_at: int
+
+
 class JobStatus(Struct):
     status: int
 
@@ -55,15 +62,16 @@ class LedgerJobs:
     def __init__(self, db: Database, clock: Clock, services: Services) -> None:
         self._db, self._clock, self._services = db, clock, services
 
-    async def names(self, connection: ConnectionRef, client_id: str, kind: Kind) -> list[str]:
+    async def names(self, connection: ConnectionRef, client_id: str, kind: Kind) -> KnownNames:
         """Returns the cash books or folders of this month; those of the last hour without asking."""
         month = berlin_date(self._clock.now()).isoformat()[:7]
         kept = await self._db.read(_kept_names, connection, client_id, kind, month)
         if kept is not None:
             return kept
+        asked_at = self._clock.now()
         begun = await self.begin(connection, client_id, kind, month)
         await self.discard(connection, client_id, begun.id)
-        return begun.names
+        return KnownNames(begun.names, asked_at)
 
     async def begin(self, connection: ConnectionRef, client_id: str, kind: Kind, month: str) -> BegunJob:
         asked = Content(encode({"import_type": kind, "accounting_month": month}), {"Content-Type": "application/json"})
@@ -135,13 +143,13 @@ def upload(field: str, name: str, content: bytes) -> Content:
 # --- Rows
 
 
-def _kept_names(tx: Tx, connection: ConnectionRef, client_id: str, kind: Kind, month: str) -> list[str] | None:
+def _kept_names(tx: Tx, connection: ConnectionRef, client_id: str, kind: Kind, month: str) -> KnownNames | None:
     row = tx.one(
-        "SELECT names FROM datev_folders WHERE organization_id = ? AND connection_id = ? AND client_id = ? AND kind = ?"
+        "SELECT names, asked_at FROM datev_folders WHERE organization_id = ? AND connection_id = ? AND client_id = ? AND kind = ?"
         " AND month = ? AND asked_at > ?",
         connection.organization_id, connection.id, client_id, kind, month, tx.now - NAMES_KEPT,
     )  # fmt: skip
-    return None if row is None else msgspec.json.decode(row[0], type=list[str])
+    return None if row is None else KnownNames(msgspec.json.decode(row[0], type=list[str]), row[1])
 
 
 def _keep_names(tx: Tx, connection: ConnectionRef, client_id: str, kind: Kind, month: str, names: list[str]) -> None:

@@ -128,7 +128,7 @@ def provider_rejected(error: ProviderError) -> Refusal:
     kinds: dict[int | None, type[Refusal]] = {404: NotFound, 409: Conflict}
     return kinds.get(error.status, BadRequest)(
         _REJECTIONS.get(error.type or "", "The accounting provider rejected the request. Nothing was charged."),
-        message=error.message,
+        message=error.message if error.type in _REJECTIONS else said("It says: {words}", words=error.message),
         operator=_for_operator(error),
         details=_details(error),
     ).retryable()

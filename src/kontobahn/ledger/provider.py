@@ -103,6 +103,11 @@ class Transmission(NamedTuple):
     created_at: int
     updated_at: int
     lease_until: int
+    # Of one that failed: that which was sent in its place, or FOLLOWED_BY_FILE if somebody handed its file over.
+    followed_by: str | None
+
+
+FOLLOWED_BY_FILE = "file"
 
 
 class Outgoing(NamedTuple):

@@ -22,13 +22,14 @@ from kontobahn.clock import DAY, SECOND, to_datetime
 from kontobahn.credits import Cause
 from kontobahn.db import Database, Table, Tx
 from kontobahn.db.leases import Lease, renewing
-from kontobahn.errors import Conflict, KeyReused, Refusal
+from kontobahn.errors import Conflict, KeyReused, NotFound, Refusal
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
 from kontobahn.ledger.errors import ProviderError, is_rejection
 from kontobahn.ledger.kassenbuch import Belegbild, ReceiptImage
 from kontobahn.ledger.provider import (
+    FOLLOWED_BY_FILE,
     Author,
     ConnectionRef,
     Ledger,
@@ -36,12 +37,14 @@ from kontobahn.ledger.provider import (
     Progress,
     StoredFile,
     Transmission,
+    TransmissionKind,
     TransmissionState,
 )
 from kontobahn.ledger.wire import Meldung
 
 FINAL: tuple[TransmissionState, ...] = ("SUCCESS", "PARTIAL_SUCCESS", "FAILED", "UNKNOWN")
 TAKEN_EFFECT: tuple[TransmissionState, ...] = ("SUCCESS", "PARTIAL_SUCCESS")
+NOT_TAKEN: tuple[TransmissionState, ...] = ("FAILED", "UNKNOWN")
 # A call waits this long for the outcome, looking this often whether another process has moved it.
 WAIT_SECONDS, LOOK_SECONDS = 20.0, 0.1
 LEASE_SECONDS = 30.0
@@ -56,7 +59,9 @@ MAX_TROUBLED = 100
 
 TRANSMISSIONS = Table("ledger_transmissions", Transmission, key=("organization_id", "id"))
 _LEASE = Lease("ledger_transmissions", ("organization_id", "id", "attempt"), LEASE_SECONDS)
-_IS_TROUBLED = "state = 'UNKNOWN' OR state = 'PARTIAL_SUCCESS' OR (state = 'FAILED' AND kind = 'BUCHUNGSSTAPEL')"
+_IS_TROUBLED = (
+    "followed_by IS NULL AND (state = 'UNKNOWN' OR state = 'PARTIAL_SUCCESS' OR (state = 'FAILED' AND kind = 'BUCHUNGSSTAPEL'))"
+)
 _IS_OPEN = "(state = 'OPEN' OR state = 'IN_PROGRESS')"
 
 
@@ -75,7 +80,7 @@ async def send(call: Call, outgoing: Outgoing, author: Author) -> Transmission:
     row = await call.context.db.write(
         _begin, call.principal, outgoing, author, price=call.price, cause=call.cause, claim=call.claim
     )
-    row = await _follow(call.context, row)
+    row = await _follow(call.context, row, call.patience_seconds)
     if row.state == "FAILED":
         raise ProviderError(409, _why(row), type="FAILED")
     if row.state == "UNKNOWN":
@@ -101,9 +106,9 @@ def _why(row: Transmission) -> str:
     return " ".join(texts) or "The accounting provider gave no reason."
 
 
-async def _follow(context: Context, row: Transmission) -> Transmission:
+async def _follow(context: Context, row: Transmission, patience_seconds: float | None) -> Transmission:
     loop = asyncio.get_running_loop()
-    give_up_at = loop.time() + WAIT_SECONDS
+    give_up_at = loop.time() + min(WAIT_SECONDS, patience_seconds or WAIT_SECONDS)
     while row.state not in FINAL:
         if row.next_step_at <= context.clock.now():
             moved = await step(context, row, for_caller=True)
@@ -153,6 +158,7 @@ def insert(
         payer_organization_id=payer, hold_id=hold_id, idempotency_key=claim.key if claim else None,
         idempotency_fingerprint=claim.fingerprint if claim else None, request_id=author.request_id, quelle=author.quelle,
         attempt=0, polls=0, next_step_at=tx.now, created_at=tx.now, updated_at=tx.now, lease_until=0,
+        followed_by=None,
     )  # fmt: skip
     TRANSMISSIONS.insert(tx, row)
     for position, file in enumerate(outgoing.files):
@@ -345,13 +351,20 @@ def _connection_of(tx: Tx, row: Transmission) -> ConnectionRef | None:
 
 
 def listing(
-    tx: Tx, connection: ConnectionRef, client_id: str | None, before: str | None, limit: int
+    tx: Tx,
+    connection: ConnectionRef,
+    client_id: str | None,
+    before: str | None,
+    limit: int,
+    kind: TransmissionKind | None = None,
 ) -> list[Transmission]:
-    """Returns those of a connection, or of one client of it, the latest first."""
-    of_client = " AND client_id = ?" if client_id else ""
+    """Returns those of a connection, or of one client and kind of it, the latest first."""
+    only = {"client_id": client_id, "kind": kind}
+    chosen = {name: value for name, value in only.items() if value}
+    where = "".join(f" AND {name} = ?" for name in chosen)
     return TRANSMISSIONS.all(
-        tx, f"organization_id = ? AND connection_id = ? AND id < ?{of_client} ORDER BY id DESC LIMIT {int(limit)}",
-        connection.organization_id, connection.id, before or "g", *((client_id,) if client_id else ()),
+        tx, f"organization_id = ? AND connection_id = ? AND id < ?{where} ORDER BY id DESC LIMIT {int(limit)}",
+        connection.organization_id, connection.id, before or "g", *chosen.values(),
     )  # fmt: skip
 
 
@@ -368,11 +381,80 @@ def troubled(tx: Tx, organization_id: str, since: int) -> dict[str, int]:
     Of anything else that failed the caller was told.
     """
     rows = tx.all(
-        "SELECT connection_id FROM ledger_transmissions WHERE organization_id = ? AND updated_at >= ? AND"
-        f" ({_IS_TROUBLED}) ORDER BY updated_at DESC LIMIT {MAX_TROUBLED}",
+        "SELECT connection_id FROM ledger_transmissions WHERE organization_id = ? AND updated_at >= ?"
+        f" AND {_IS_TROUBLED} ORDER BY updated_at DESC LIMIT {MAX_TROUBLED}",
         organization_id, since,
     )  # fmt: skip
     return Counter(str(connection_id) for (connection_id,) in rows)
+
+
+# --- After one has failed: a person sends it again, or hands its file over, and never both
+
+
+def waits_for_a_person(row: Transmission) -> bool:
+    """Returns whether a batch took no effect, as far as anybody knows, and nobody has done anything about it.
+
+    Not one that was paid for by itself: its caller was told, and sends it again under the key.
+    """
+    return row.kind == "BUCHUNGSSTAPEL" and row.state in NOT_TAKEN and row.followed_by is None and row.hold_id is None
+
+
+def send_again(tx: Tx, connection: ConnectionRef, transmission_id: str, author: Author) -> Transmission:
+    """Sends a batch that failed once more. Raises Conflict if somebody has done that, or has taken the file."""
+    row = find(tx, connection, transmission_id)
+    if row is None:
+        raise NotFound("There is no such page.")
+    if connection.status != "connected":
+        raise Conflict("The connection does not work: renew it first.")
+    files = [
+        ReceiptImage(one.dateiname, one.mime_typ, one.sha256, _content(tx, row, one.position))
+        for one in files_of(tx, row)
+    ]
+    outgoing = Outgoing(connection, row.client_id, row.kind, row.title, row.content, tuple(files))
+    made = insert(tx, outgoing, author, row.payer_organization_id)
+    if not _follow_by(tx, row, made.id):
+        raise _decided_already()
+    return made
+
+
+def take_file(tx: Tx, connection: ConnectionRef, transmission_id: str) -> ReceiptImage:
+    """Returns the file of a batch that failed, which is handed over by a person from now on."""
+    row = find(tx, connection, transmission_id)
+    if row is None or row.kind != "BUCHUNGSSTAPEL":
+        raise NotFound("There is no such page.")
+    if row.followed_by != FOLLOWED_BY_FILE and not _follow_by(tx, row, FOLLOWED_BY_FILE):
+        raise _decided_already()
+    (file,) = files_of(tx, row)
+    return ReceiptImage(file.dateiname, file.mime_typ, file.sha256, _content(tx, row, file.position))
+
+
+def _follow_by(tx: Tx, row: Transmission, what: str) -> bool:
+    """Returns False if it does not wait for a person, or another one was first."""
+    return waits_for_a_person(row) and bool(
+        tx.run(
+            "UPDATE ledger_transmissions SET followed_by = ? WHERE organization_id = ? AND id = ? AND followed_by IS NULL",
+            what, row.organization_id, row.id,
+        )
+    )  # fmt: skip
+
+
+def _decided_already() -> Conflict:
+    return Conflict("It is on its way, or done, or somebody has sent it again or taken its file meanwhile.")
+
+
+def note_taken(tx: Tx, organization_id: str, transmission_id: str) -> None:
+    """Notes that somebody has the file of a batch: if it has failed, it is not to be sent again."""
+    row = last_sent(tx, organization_id, transmission_id)
+    if row is not None:
+        _follow_by(tx, row, FOLLOWED_BY_FILE)
+
+
+def last_sent(tx: Tx, organization_id: str, transmission_id: str) -> Transmission | None:
+    """Returns the last that was sent in the place of this one, or this one."""
+    row = TRANSMISSIONS.one(tx, "organization_id = ? AND id = ?", organization_id, transmission_id)
+    while row is not None and row.followed_by not in (None, FOLLOWED_BY_FILE):
+        row = TRANSMISSIONS.one(tx, "organization_id = ? AND id = ?", organization_id, row.followed_by)
+    return row
 
 
 def messages_of(row: Transmission) -> list[Meldung]:

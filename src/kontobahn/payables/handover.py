@@ -35,7 +35,7 @@ from kontobahn.ledger.booking_file import BookingFile, make_file
 from kontobahn.ledger.buchungen import EUR
 from kontobahn.ledger.connections import ERRORS, ClientId, open_books
 from kontobahn.ledger.connections import find as find_connection
-from kontobahn.ledger.provider import Author, Outgoing, TransmittingBooks
+from kontobahn.ledger.provider import Author, Outgoing, Transmission, TransmittingBooks
 from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.money import from_minor
 from kontobahn.payables import store
@@ -100,6 +100,8 @@ class HandoverFileRow(NamedTuple):
     handover_id: str
     name: str
     content: bytes
+    # If it goes to a provider by itself.
+    transmission_id: str | None
 
 
 HANDOVERS = Table("payables_handovers", HandoverRow)
@@ -144,6 +146,7 @@ async def list_payables_handovers(call: Call, query: HandoversQuery) -> Data[lis
 async def get_payables_handover_file(call: Call, id: Uuid) -> FileDownload:
     """Fetch the DATEV files of a hand-over and the package of its documents: untouched files, and a PDF beside each XML."""
     row = await call.read(find, call.principal, id)
+    await call.context.db.write(note_taken, row)
 
     async def write(target: BinaryIO) -> None:
         await asyncio.to_thread(write_zip, call.context.db, row, target)
@@ -235,14 +238,13 @@ def _make(tx: Tx, keeper: Keeper, actor: Actor, outgoing: OutgoingFile | None, a
         raise Conflict(
             "There is nothing to hand over: no released invoice with accepted accounts waits.", left_out=left_out
         )
-    files = []
+    files: list[tuple[BookingFile, str | None]] = []
     for year, invoices in sorted(by_year.items(), key=lambda item: item[0]):
         file = make_file([row for one in invoices for row in _rows(one)], client_id, year, made_at, TITLE)
-        files.append(file)
         guids = [one.row.document_guid for one in invoices]
         sent = outgoing(file.name, file.content, guids) if outgoing is not None else None
-        if sent is not None:
-            transmissions.insert(tx, sent, author, organization_id)
+        made = transmissions.insert(tx, sent, author, organization_id) if sent is not None else None
+        files.append((file, made and made.id))
     row = HandoverRow(
         organization_id, new_id(), connection_id, client_id, len(found), sum(one.row.total_minor for one in found),
         actor.name, tx.now,
@@ -258,10 +260,12 @@ def _make(tx: Tx, keeper: Keeper, actor: Actor, outgoing: OutgoingFile | None, a
     )
 
 
-def _write(tx: Tx, row: HandoverRow, found: Sequence[Waiting], files: Sequence[BookingFile], actor: Actor) -> None:
+def _write(
+    tx: Tx, row: HandoverRow, found: Sequence[Waiting], files: Sequence[tuple[BookingFile, str | None]], actor: Actor
+) -> None:
     HANDOVERS.insert(tx, row)
-    for file in files:
-        HANDOVER_FILES.insert(tx, HandoverFileRow(row.organization_id, row.id, file.name, file.content))
+    for file, sent_as in files:
+        HANDOVER_FILES.insert(tx, HandoverFileRow(row.organization_id, row.id, file.name, file.content, sent_as))
     for one in found:
         BOOKINGS.update(tx, one.booking, handover_id=row.id)
         store.record_step(tx, one.row, "hand_over", "", actor.name, "")
@@ -302,6 +306,22 @@ def latest(tx: Tx, organization_id: str, before: str, limit: int) -> list[Handov
     """Returns the newest first; `before` is the id of the last one of the page before."""
     only, params = (" AND id < ?", (before,)) if before else ("", ())
     return HANDOVERS.all(tx, f"organization_id = ?{only} ORDER BY id DESC LIMIT ?", organization_id, *params, limit)
+
+
+def sent_files(tx: Tx, row: HandoverRow) -> list[Transmission]:
+    """Returns the last transmission of each file that goes to a provider by itself."""
+    rows = tx.all(
+        "SELECT transmission_id FROM payables_handover_files WHERE organization_id = ? AND handover_id = ? ORDER BY name",
+        row.organization_id, row.id,
+    )  # fmt: skip
+    found = (transmissions.last_sent(tx, row.organization_id, sent_as) for (sent_as,) in rows if sent_as)
+    return [one for one in found if one is not None]
+
+
+def note_taken(tx: Tx, row: HandoverRow) -> None:
+    """Notes that somebody has the files: those that failed are not to be sent again."""
+    for sent in sent_files(tx, row):
+        transmissions.note_taken(tx, row.organization_id, sent.id)
 
 
 def view(row: HandoverRow) -> Handover:

@@ -16,6 +16,8 @@ from kontobahn.banking.transactions.store import posted_among
 from kontobahn.banking.wire import NumericId
 from kontobahn.db import Table, Tx
 from kontobahn.json_text import decode_kept
+from kontobahn.ledger import transmissions
+from kontobahn.ledger.provider import Transmission
 from kontobahn.reconciliation import store
 from kontobahn.reconciliation.booking_rows import Transfer
 from kontobahn.reconciliation.core.model import Line
@@ -221,13 +223,15 @@ def _transfer(settings: AccountSettings, row: MatchRow, lines: list[Line], *, is
     )
 
 
-def insert(tx: Tx, row: BatchRow, transfers: Iterable[Transfer], *, is_sent: bool = False) -> None:
-    """Writes a batch; `is_sent`: its file goes to the provider by itself, and nobody has to fetch it."""
+def insert(tx: Tx, row: BatchRow, transfers: Iterable[Transfer], transmission_id: str | None = None) -> None:
+    """Writes a batch; with a transmission its file goes to the provider by itself, and is to be fetched if that fails."""
     BATCHES.insert(tx, row)
-    if row.content is not None and not is_sent:
+    if row.content is not None:
+        _forget_done(tx, row.organization_id)
         tx.run(
-            "INSERT INTO recon_batches_to_fetch (organization_id, batch_id) VALUES (?, ?)", row.organization_id, row.id
-        )
+            "INSERT INTO recon_batches_to_fetch (organization_id, batch_id, transmission_id) VALUES (?, ?, ?)",
+            row.organization_id, row.id, transmission_id,
+        )  # fmt: skip
     tx.many(
         "INSERT INTO recon_batch_matches (organization_id, match_id, is_undo, batch_id) VALUES (?, ?, ?, ?)",
         [(row.organization_id, transfer.match_id, int(transfer.is_undone), row.id) for transfer in transfers],
@@ -235,16 +239,47 @@ def insert(tx: Tx, row: BatchRow, transfers: Iterable[Transfer], *, is_sent: boo
 
 
 def to_fetch(tx: Tx, organization_id: str) -> frozenset[str]:
-    """Returns the batches whose DATEV file nobody has fetched yet; no more than MAX_COUNTED, the latest."""
+    """Returns the batches whose DATEV file somebody has to fetch; no more than MAX_COUNTED, the latest.
+
+    Not one that goes to a provider by itself, unless that has failed.
+    """
+    return frozenset(
+        batch_id
+        for batch_id, sent in _unfetched(tx, organization_id)
+        if sent is None or (sent.state == "FAILED" and sent.followed_by is None)
+    )
+
+
+def _unfetched(tx: Tx, organization_id: str) -> list[tuple[str, Transmission | None]]:
     rows = tx.all(
-        "SELECT batch_id FROM recon_batches_to_fetch WHERE organization_id = ? ORDER BY batch_id DESC LIMIT ?",
+        "SELECT batch_id, transmission_id FROM recon_batches_to_fetch WHERE organization_id = ? ORDER BY batch_id DESC LIMIT ?",
         organization_id, store.MAX_COUNTED,
     )  # fmt: skip
-    return frozenset(batch_id for (batch_id,) in rows)
+    return [(batch_id, sent_as and transmissions.last_sent(tx, organization_id, sent_as)) for batch_id, sent_as in rows]
 
 
-def note_fetched(tx: Tx, organization_id: str, batch_id: str) -> None:
-    tx.run("DELETE FROM recon_batches_to_fetch WHERE organization_id = ? AND batch_id = ?", organization_id, batch_id)
+def _forget_done(tx: Tx, organization_id: str) -> None:
+    """Deletes those whose file has reached the provider, or was handed over by a person in the end."""
+    done = [
+        (organization_id, batch_id)
+        for batch_id, sent in _unfetched(tx, organization_id)
+        if sent is not None and (sent.state in transmissions.TAKEN_EFFECT or sent.followed_by is not None)
+    ]
+    tx.many("DELETE FROM recon_batches_to_fetch WHERE organization_id = ? AND batch_id = ?", done)
+
+
+def sent_file(tx: Tx, row: BatchRow) -> Transmission | None:
+    """Returns the last transmission of a batch's file, if it goes to a provider by itself."""
+    import_ids = head(row.wire).import_ids
+    return transmissions.last_sent(tx, row.organization_id, import_ids[0]) if import_ids else None
+
+
+def note_fetched(tx: Tx, row: BatchRow) -> None:
+    sent = sent_file(tx, row)
+    if sent is not None:
+        transmissions.note_taken(tx, row.organization_id, sent.id)
+        return
+    tx.run("DELETE FROM recon_batches_to_fetch WHERE organization_id = ? AND batch_id = ?", row.organization_id, row.id)
 
 
 def find(tx: Tx, principal: Principal, batch_id: str) -> BatchRow:

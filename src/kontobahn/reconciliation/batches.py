@@ -164,7 +164,7 @@ async def get_batch_file(call: Call, id: Uuid) -> Download:
     """Fetch the DATEV file of a batch, the same every time. 409 for a list: the office books, and would book it twice."""
     row = await call.read(batch_store.find, call.principal, id)
     file = download(row)
-    await call.context.db.write(batch_store.note_fetched, row.organization_id, row.id)
+    await call.context.db.write(batch_store.note_fetched, row)
     return file
 
 
@@ -262,7 +262,8 @@ def write(tx: Tx, handover: Handover, actor: Actor) -> Charged[BatchWithLines]:
         encode(summary).decode(), encode_kept(rows).decode(), file and file.name, file and file.sha256, file and file.content,
         actor.name, tx.now,
     )  # fmt: skip
-    batch_store.insert(tx, row, handover.plan.transfers, is_sent=handover.is_sent)
+    sent_as = import_ids[0] if handover.is_sent else None
+    batch_store.insert(tx, row, handover.plan.transfers, sent_as)
     audit.record(
         tx, row.organization_id, actor, "reconciliation.batch", row.id, matches=answer.matches, booked_by=row.booked_by
     )

@@ -8,8 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
+from kontobahn.dashboard import todo
+from kontobahn.errors import Conflict
 from kontobahn.formats import extf
 from kontobahn.ledger import transmissions
+from kontobahn.ledger.provider import Author
+from kontobahn.reconciliation import batch_store
 from simulators.datev import ALL_SERVICES, BATCHES, EXPORT, Datev
 from tests.api.ledger.files import file
 from tests.ledger_builder import PERSONENKONTO
@@ -198,6 +202,74 @@ def test_invoices_are_handed_over_together_with_their_documents(sender: Sender) 
     assert [row.belegfeld1 for row in sender.rows()] == ["R-9", "R-10"]
 
 
+def desk_with_payments(sender: Sender, *amounts: int) -> Desk:
+    """A desk at which these invoices of a client at DATEV were paid."""
+    owed = {f"RE-2026-00{amount}": amount for amount in amounts}
+    invoices = [satz(f"{amount},00;S;;;;;10010;8400;;1002;{one};;;Rechnung") for one, amount in owed.items()]
+    books_of(sender.office.datev).feed(file(*invoices))
+    payments = [paid(amount * 100, one) for one, amount in owed.items()]
+    connection_id = sender.office.connection_id
+    return Desk(
+        sender.service, *payments, owner=sender.office.owner, connection_id=connection_id, booked_by="kontobahn"
+    )
+
+
+def hand_over(sender: Sender, desk: Desk, amount: int) -> tuple[str, str]:
+    """Returns the batch of a payment, and its transmission; looking at the file on the way is no decision."""
+    matched = desk.by_hand(amount, item(f"RE-2026-00{amount}", amount))
+    assert matched.status_code == 201, matched.text
+    made = desk.made()
+    assert to_fetch(sender) == frozenset(), "it is on its way"
+    assert desk.call("GET", f"batches/{made['id']}/extf").status_code == 200
+    sender.time_passes()
+    return made["id"], made["import_ids"][0]
+
+
+def to_fetch(sender: Sender) -> frozenset[str]:
+    return sender.service.db.read_now(batch_store.to_fetch, sender.office.owner.id)
+
+
+def test_a_batch_that_failed_is_to_be_fetched_or_sent_again_and_never_both(sender: Sender) -> None:
+    office, db = sender.office, sender.service.db
+    desk, author = desk_with_payments(sender, 119, 238, 357), Author("req", "Dashboard")
+    sender.files.usual = ["failed"]
+    first, sent = hand_over(sender, desk, 119)
+    assert to_fetch(sender) == {first}
+    assert sender.files.ready == []
+    sender.time_passes(3)
+    assert sender.states == ["FAILED"], "it was sent again by itself"
+    sender.files.usual = ["succeeded"]
+    again = db.write_now(transmissions.send_again, office.ref, sent, author)
+    assert to_fetch(sender) == frozenset()
+    for decide in (
+        lambda: db.write_now(transmissions.send_again, office.ref, sent, author),
+        lambda: db.write_now(transmissions.take_file, office.ref, sent),
+    ):
+        with pytest.raises(Conflict):
+            decide()
+    sender.time_passes()
+    assert (sender.states, len(sender.files.ready)) == (["SUCCESS", "FAILED"], 1)
+    assert sender.files.ready[0].content == desk.call("GET", f"batches/{first}/extf").content
+    with pytest.raises(Conflict):
+        db.write_now(transmissions.send_again, office.ref, again.id, author)
+    # The second is fetched as a file, so that it is not sent again.
+    sender.files.usual = ["failed"]
+    second, sent = hand_over(sender, desk, 238)
+    desk.call("GET", f"batches/{second}/extf")
+    assert to_fetch(sender) == frozenset()
+    with pytest.raises(Conflict):
+        db.write_now(transmissions.send_again, office.ref, sent, author)
+    # The third is lost on the way: nobody knows, so a person decides, once.
+    office.datev.breaks = [("POST /extf", "unheard")]
+    third, sent = hand_over(sender, desk, 357)
+    sender.time_passes(6)
+    assert sender.states[0] == "UNKNOWN"
+    taken = db.write_now(transmissions.take_file, office.ref, sent)
+    assert taken.content == desk.call("GET", f"batches/{third}/extf").content
+    assert [one.kind for one in db.read_now(todo.find, office.owner.id) if one.kind == "transmission"] == []
+    assert len(sender.files.ready) == 1
+
+
 def test_matches_are_handed_over_by_the_service_where_it_is_booked_and_as_a_file_elsewhere(sender: Sender) -> None:
     office = sender.office
     books_of(office.datev).feed(
@@ -216,14 +288,18 @@ def test_matches_are_handed_over_by_the_service_where_it_is_booked_and_as_a_file
     (sent,) = sender.files.ready
     assert sent.content == desk.call("GET", f"batches/{made['id']}/extf").content
     assert (sender.states, len(made["import_ids"])) == (["SUCCESS"], 1)
-    assert office.rows("SELECT batch_id FROM recon_batches_to_fetch") == []
+    assert to_fetch(sender) == frozenset()
     office.datev.companies[CLIENT].services = [EXPORT]
     sender.service.run(office.provider.look_again(office.ref))
     assert desk.by_hand(238, item("RE-2026-00124", 238)).status_code == 201
     by_hand = desk.made()
     sender.time_passes()
     assert (by_hand["import_ids"], len(sender.files.ready)) == ([], 1)
+    assert to_fetch(sender) == {by_hand["id"]}
+    # What has reached DATEV is kept in mind no longer.
     assert office.rows("SELECT batch_id FROM recon_batches_to_fetch") == [(by_hand["id"],)]
+    assert desk.call("GET", f"batches/{by_hand['id']}/extf").status_code == 200
+    assert to_fetch(sender) == frozenset()
     refused = sender.send(BUCHUNGEN, {"buchungen": [BOOKING]})
     assert (refused.status_code, refused.json()["code"]) == (403, "ledger_export_service_missing")
     assert BATCHES in refused.json()["error"]

@@ -74,6 +74,8 @@ ACTIONS = {
     "ledger_connection.rename": N_("Books renamed"),
     "ledger_connection.renew": N_("Accounting connection renewed"),
     "ledger_connection.sign_in": N_("Signed in at the accounting provider"),
+    "ledger_transmission.again": N_("Batch sent to the accounting provider again"),
+    "ledger_transmission.file": N_("File of a failed batch taken to be handed over"),
     "mobility.logo": N_("Logo on invoices changed"),
     "mobility.seller": N_("Seller's data changed"),
     "order_file.create": N_("Order file created"),

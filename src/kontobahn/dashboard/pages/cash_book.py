@@ -16,12 +16,17 @@ from kontobahn.clock import start_of_day, to_datetime
 from kontobahn.dashboard import books
 from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.once import ask_once, new_key
+from kontobahn.dashboard.pages.transmissions import STATES, TO_DO
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
+from kontobahn.db import Tx
 from kontobahn.errors import Conflict, TooLarge
+from kontobahn.ledger import connections, transmissions
 from kontobahn.ledger.kassenbuch import (
     MAX_IMAGE_BYTES,
+    Belegbild,
     Kassenbericht,
     Kassenbuch,
     Kassenbuchzeile,
@@ -32,8 +37,10 @@ from kontobahn.ledger.kassenbuch import (
     Steuersatz,
     Storno,
 )
+from kontobahn.ledger.provider import ConnectionRef, Ledger
 from kontobahn.ledger.routes import duo
 from kontobahn.ledger.routes.duo import DropdownQuery, KassenbuchQuery, NewEntryQuery
+from kontobahn.ledger.uebermittlung import Uebermittlung, view
 from kontobahn.ledger.wire import Kontonummer
 
 PATH = f"{ROOT}/cash-book"
@@ -68,6 +75,8 @@ class CashMonth(NamedTuple):
     # The places after which this part and the next one begin; both are empty if the month is shown as a whole.
     after: str = ""
     goes_on_after: str = ""
+    # Entries are sent to a provider that carries them out in its own time, and whose rows cannot be read.
+    is_sent: bool = False
 
     @property
     def last(self) -> date:
@@ -102,7 +111,44 @@ async def cash_book(visit: Visit) -> Response:
     found = await _month(visit, chosen)
     if found is None:
         return visit.show("no_cash_book.html", chosen=chosen)
+    if found.is_sent:
+        return await _show_sent(visit, chosen, found)
     return visit.show("cash_book.html", chosen=chosen, month=found, url=_url(chosen, found))
+
+
+class SentFilters(Struct):
+    """The books and the cash book in the address, which the pages of the list keep."""
+
+    connection: str = ""
+    client: str = ""
+    year: str = ""
+    kasse: str = ""
+
+
+class SentEntry(NamedTuple):
+    sent: Uebermittlung
+    receipts: list[Belegbild]
+
+
+async def _show_sent(visit: Visit, chosen: ChosenBooks, found: CashMonth) -> Response:
+    """The entries that were sent from here: the cash book itself is kept elsewhere."""
+    connection = await visit.read(connections.find, visit.principal, chosen.connection.id)
+    filters = visit.filters(SentFilters)
+    rows = await visit.read(_sent_entries, connection, chosen.client_id, filters.after or None)
+    return visit.show(
+        "cash_book_sent.html",
+        chosen=chosen,
+        month=found,
+        connection=connection,
+        list=filters.first_page(rows, lambda one: one.sent.id),
+        states=STATES,
+        to_do=TO_DO,
+    )
+
+
+def _sent_entries(tx: Tx, connection: ConnectionRef, client_id: str | None, before: str | None) -> list[SentEntry]:
+    rows = transmissions.listing(tx, connection, client_id, before, PAGE_SIZE + 1, "KASSENBUCH")
+    return [SentEntry(view(row), transmissions.images_of(tx, row)) for row in rows]
 
 
 @page("/cash-book/new", role="bookkeeping", help="cash-book")
@@ -120,10 +166,20 @@ async def make_entry(visit: Visit) -> Response:
         with visit.form.refusals(transaktionsdatum="day", betrag="amount"):
             body = _body(found.name, wanted, upload)
             query = NewEntryQuery(**chosen.query, another=wanted.another)
-            await ask_once(visit, duo.create_kassenbucheintrag, query=query, body=body)
+            answer = await ask_once(visit, duo.create_kassenbucheintrag, query=query, body=body)
+            if answer["ledgerAntwort"]["status"] != "SUCCESS":
+                return _follow_up(visit, chosen, answer["ledgerAntwort"]["status"])
             month = f"{wanted.day:%Y-%m}"
             return visit.redirect(chosen.url(PATH, kasse=found.name, month=month), _("The entry is in the cash book."))
     return await _show_form(visit)
+
+
+def _follow_up(visit: Visit, chosen: ChosenBooks, status: str) -> Response:
+    """Leads to the list where the outcome appears by itself."""
+    path = f"{ROOT}/ledger/connections/{chosen.connection.id}/transmissions"
+    if status == "PARTIAL_SUCCESS":
+        return visit.redirect(path, _("Only a part of the entry was booked. This page says what is missing."), "bad")
+    return visit.redirect(path, _("The entry was sent. Its outcome appears here; do not send it again."))
 
 
 async def _show_form(visit: Visit) -> Response:
@@ -194,6 +250,9 @@ async def _month(visit: Visit, chosen: ChosenBooks) -> CashMonth | None:
     wanted = _first_day(visit.form.text("month") or (visit.query.get("month") or [""])[-1])
     after = (visit.query.get("after") or [""])[-1]
     month = CashMonth(name, names, wanted or visit.today.replace(day=1), [], after=after if wanted else "")
+    connection = await visit.read(connections.find, visit.principal, chosen.connection.id)
+    if visit.context.part(Ledger).transmitter(connection.provider) is not None:
+        return month._replace(is_sent=True)
     found = await _entries(visit, chosen, month)
     if wanted is not None:
         return found

@@ -19,13 +19,14 @@ from kontobahn.dashboard.books import as_written, writer
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.match_words import CLASSES
+from kontobahn.dashboard.pages.transmissions import STATES
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound, Refusal
-from kontobahn.ledger import connections
+from kontobahn.ledger import connections, transmissions
 from kontobahn.ledger.connections import LedgerConnection
-from kontobahn.ledger.provider import Ledger, LedgerClient
+from kontobahn.ledger.provider import LedgerClient, Transmission
 from kontobahn.reconciliation import accounts as account_settings
 from kontobahn.reconciliation import batch_store, batches, office_bookings, report, runs, store
 from kontobahn.reconciliation.accounts import ActingClass, NewReconciliationSettings
@@ -122,18 +123,23 @@ async def handover(visit: Visit, id: str) -> Response:
     batch: BatchWithLines = (await visit.ask(batches.get_batch, id=id)).data
     written = await writer(visit, batch.connection_id, batch.client_id)
     bookings, problem = await _bookings(visit, id)
-    connection = await visit.read(connections.find, visit.principal, batch.connection_id)
-    is_sent = bool(batch.import_ids) and visit.context.part(Ledger).transmitter(connection.provider) is not None
+    sent = await visit.read(_sent, visit, id)
     return visit.show(
         "handover.html",
         batch=batch,
-        is_sent=is_sent,
+        sent=sent,
+        states=STATES,
+        waits=sent is not None and transmissions.waits_for_a_person(sent),
         who_books=WHO_BOOKS,
         written=written,
         bookings=bookings,
         outcomes=OUTCOMES,
         problem=problem,
     )
+
+
+def _sent(tx: Tx, visit: Visit, batch_id: str) -> Transmission | None:
+    return batch_store.sent_file(tx, batch_store.find(tx, visit.principal, batch_id))
 
 
 async def _bookings(visit: Visit, id: str) -> tuple[list[BatchBooking], str]:

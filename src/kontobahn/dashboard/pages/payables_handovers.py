@@ -11,11 +11,12 @@ from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.pages.audit_log import names_of_actors
 from kontobahn.dashboard.pages.order_files import NoFilters
+from kontobahn.dashboard.pages.transmissions import STATES
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import ngettext
 from kontobahn.db import Tx
-from kontobahn.ledger.connections import list_clients, of_organization
-from kontobahn.ledger.provider import Ledger
+from kontobahn.ledger.connections import list_clients
+from kontobahn.ledger.provider import Transmission
 from kontobahn.payables import handover
 from kontobahn.payables.handover import HandoverRow, NewHandover
 
@@ -30,15 +31,14 @@ class HandoverForm(Struct):
 @page("/payables/handovers", help="payables-handover")
 async def handovers(visit: Visit) -> Response:
     filters = visit.filters(NoFilters)
-    rows, waiting = await visit.read(_facts, visit.organization_id, filters.after[:64])
+    rows, waiting, sent = await visit.read(_facts, visit.organization_id, filters.after[:64])
     names = {
         (one.connection_id, one.client_id): one.name for one in await list_clients(visit.context, visit.organization_id)
     }
-    transmits = visit.context.part(Ledger).transmitter
-    known = await visit.read(of_organization, visit.organization_id)
     return visit.show(
         "payables_handovers.html",
-        sent_over={one.id for one, _since in known if transmits(one.provider) is not None},
+        sent=sent,
+        states=STATES,
         list=filters.first_page(rows, lambda row: row.id),
         waiting=[(*books, names.get(books, books[1]), number) for books, number in sorted(waiting.items())],
         names=names,
@@ -47,8 +47,13 @@ async def handovers(visit: Visit) -> Response:
     )
 
 
-def _facts(tx: Tx, organization_id: str, before: str) -> tuple[list[HandoverRow], dict[tuple[str, str], int]]:
-    return handover.latest(tx, organization_id, before, PAGE_SIZE + 1), handover.count_waiting(tx, organization_id)
+def _facts(
+    tx: Tx, organization_id: str, before: str
+) -> tuple[list[HandoverRow], dict[tuple[str, str], int], dict[str, list[Transmission]]]:
+    """Hand-overs, invoices that wait by books, and the files of each hand-over that go to a provider by themselves."""
+    rows = handover.latest(tx, organization_id, before, PAGE_SIZE + 1)
+    sent = {row.id: handover.sent_files(tx, row) for row in rows}
+    return rows, handover.count_waiting(tx, organization_id), sent
 
 
 @action("/payables/handovers")

@@ -39,12 +39,15 @@ CREATE TABLE ledger_transmissions (
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
   lease_until BIGINT NOT NULL,
+  -- Of one that failed: that which was sent in its place, or `file` if somebody handed its file over.
+  followed_by TEXT,
   PRIMARY KEY (organization_id, id)
 );
 CREATE INDEX ledger_transmissions_of_connection ON ledger_transmissions (organization_id, connection_id, id);
 CREATE INDEX ledger_transmissions_of_client ON ledger_transmissions (organization_id, connection_id, client_id, id);
+CREATE INDEX ledger_transmissions_of_kind ON ledger_transmissions (organization_id, connection_id, client_id, kind, id);
 CREATE INDEX ledger_transmissions_troubled ON ledger_transmissions (organization_id, updated_at)
-  WHERE state = 'UNKNOWN' OR state = 'PARTIAL_SUCCESS' OR (state = 'FAILED' AND kind = 'BUCHUNGSSTAPEL');
+  WHERE followed_by IS NULL AND (state = 'UNKNOWN' OR state = 'PARTIAL_SUCCESS' OR (state = 'FAILED' AND kind = 'BUCHUNGSSTAPEL'));
 CREATE INDEX ledger_transmissions_due ON ledger_transmissions (next_step_at, id) WHERE state = 'OPEN' OR state = 'IN_PROGRESS';
 CREATE INDEX ledger_transmissions_on_their_way ON ledger_transmissions (organization_id, connection_id, client_id, kind, id)
   WHERE state = 'OPEN' OR state = 'IN_PROGRESS';

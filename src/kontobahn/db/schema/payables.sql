@@ -245,6 +245,8 @@ CREATE TABLE payables_handover_files (
   handover_id TEXT NOT NULL,
   name TEXT NOT NULL,
   content BYTEA NOT NULL,
+  -- If it goes to a provider by itself.
+  transmission_id TEXT,
   PRIMARY KEY (organization_id, handover_id, name),
   FOREIGN KEY (organization_id, handover_id) REFERENCES payables_handovers (organization_id, id)
 );

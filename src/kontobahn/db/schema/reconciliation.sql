@@ -203,6 +203,8 @@ CREATE INDEX recon_batches_by_account ON recon_batches (organization_id, account
 CREATE TABLE recon_batches_to_fetch (
   organization_id TEXT NOT NULL,
   batch_id TEXT NOT NULL,
+  -- If it goes to a provider by itself: it is to be fetched if that fails.
+  transmission_id TEXT,
   PRIMARY KEY (organization_id, batch_id),
   FOREIGN KEY (organization_id, batch_id) REFERENCES recon_batches (organization_id, id)
 );

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from kontobahn.api.answers import Charged, Data
-from kontobahn.api.call import Call, one_more, page
+from kontobahn.api.call import Call, one_more, page, tell_age
 from kontobahn.api.declare import BODY_WITH_RECEIPTS, get, post
 from kontobahn.api.wire import Download, ListQuery, Uuid, check_date_range, form
 from kontobahn.db import Tx
@@ -173,7 +173,9 @@ def _reversed(tx: Tx, effect: Effect[Kassenbuchzeile]) -> Charged[Kassenbuchzeil
     return Charged(effect(tx))
 
 
-@get("/v2/ledger-duo/kassenbuecher", scope="ledger:read", cost=1, free_as_dropdown=True, errors=ERRORS)
+@get(
+    "/v2/ledger-duo/kassenbuecher", scope="ledger:read", cost=1, free_as_dropdown=True, may_be_older=True, errors=ERRORS
+)
 async def list_kassenbuecher(call: Call, query: DropdownQuery) -> Charged[list[Kassenbuch]]:
     """List the cash books.
 
@@ -182,15 +184,24 @@ async def list_kassenbuecher(call: Call, query: DropdownQuery) -> Charged[list[K
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with call.charge() as charge, access.to("kassenbuch") as books:
         data = await books.kassenbuecher()
+        tell_age(call, books.as_of)
     return Charged(data, platform=charge.platform)
 
 
-@get("/v2/ledger-duo/rechnungsordner", scope="ledger:read", cost=1, free_as_dropdown=True, errors=ERRORS)
+@get(
+    "/v2/ledger-duo/rechnungsordner",
+    scope="ledger:read",
+    cost=1,
+    free_as_dropdown=True,
+    may_be_older=True,
+    errors=ERRORS,
+)
 async def list_rechnungsordner(call: Call, query: RechnungsordnerQuery) -> Charged[list[Rechnungsordner]]:
     """List the invoice folders, of one kind or both."""
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with call.charge() as charge, access.to("kassenbuch") as books:
         data = await books.rechnungsordner(query.ordnertyp)
+        tell_age(call, books.as_of)
     return Charged(data, platform=charge.platform)
 
 
