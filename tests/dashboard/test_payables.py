@@ -131,3 +131,23 @@ def test_an_invoice_is_held_back_and_rejected_with_its_reason(inbox: Inbox, brow
     shown = browser.get(page).text
     assert "nicht bestellt" in shown
     assert f'action="{page}/hold"' not in shown
+
+
+def test_an_organisation_without_books_is_led_to_what_a_handover_needs(
+    service: Service, muster: Organization, browser: Browser
+) -> None:
+    page = _upload(browser, as_xml())
+    handovers = f"{PATH}/handovers"
+    assert "First say for which books" in browser.get(handovers).text
+    assert browser.post(f"{page}/creditor", {"konto": "70001"}).status_code == 422
+    # The client is entered, and an invoice that came before is assigned, released and handed over.
+    inbox = Inbox(service, muster)
+    assert "First say for which books" not in browser.get(handovers).text
+    assert browser.post(f"{page}/creditor", {"konto": "70001"}).status_code == 303
+    assert browser.post(f"{page}/booking", {"account": "3300", "steuer": "", "amount": "33.02"}).status_code == 303
+    assert browser.post(f"{page}/release", {"comment": ""}).status_code == 303
+    waiting = browser.get(handovers).text
+    form = dict(re.findall(r'type="hidden" name="(connection_id|client_id)" value="([^"]+)"', waiting))
+    assert form["connection_id"] == inbox.books.connection_id
+    assert browser.post(handovers, form).status_code == 303
+    assert "One invoice was handed over." in browser.get(handovers).text

@@ -79,7 +79,15 @@ class NewHold(Body):
 
 class NewCreditor(Body):
     konto: Annotated[str, form("a person account of 5 to 9 digits", r"^[0-9]{5,9}$", examples=["70001"])]
-    connection_id: Annotated[Uuid, Meta(description="The books, if it belongs to none yet.")] | None = None
+    connection_id: (
+        Annotated[
+            Uuid,
+            Meta(
+                description="The books, if it belongs to none yet. Left out: those of the settings, or the only ones."
+            ),
+        ]
+        | None
+    ) = None
     client_id: ClientId | None = None
 
 
@@ -262,13 +270,16 @@ async def assign_creditor(call: Call, id: Uuid, body: NewCreditor) -> Data[Payab
     If the invoice names a bank account that this creditor is not known by, it stops until a person confirms it.
     """
     row = await call.read_inline(store.find, call.principal, id)
-    connection_id = (body.connection_id or row.connection_id).lower()
+    connection_id, client_id = (body.connection_id or row.connection_id).lower(), body.client_id or row.client_id
     if not connection_id:
-        raise BadRequest(
-            "The field `connection_id` is required: the invoice belongs to no books yet.", field="connection_id"
-        )
+        found = await intake.books_for(call.context, call.principal, row.organization_id, None, None)
+        if found is None:
+            raise BadRequest(
+                "The field `connection_id` is required: the invoice belongs to no books yet.", field="connection_id"
+            )
+        connection_id, client_id = found.connection_id, found.client.client_id
     await _organization(call, row.organization_id, connection_id)
-    access = await open_books(call.context, call.principal, connection_id, body.client_id or row.client_id or None)
+    access = await open_books(call.context, call.principal, connection_id, client_id or None)
     async with access.to("personenkonten") as books:
         creditor = KnownCreditor(connection_id, books.client_id, *await _creditor(books, body.konto))
     return await _decide(call, decisions.assign, id, "", creditor)
