@@ -134,6 +134,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "cash book entry with its receipts (28 MiB)": declare.BODY_WITH_RECEIPTS,
         "cash book entry without its receipts (5 MiB)": wire.MAX_PLAIN_BYTES,
         "form of a page (16 KiB)": pages.MAX_FORM_BYTES,
+        "form of a connect page with a data sheet (1 MiB)": pages.MAX_SHEET_BYTES,
         "query (8 KiB)": wire.MAX_QUERY_BYTES,
         "levels of a body": wire.MAX_DEPTH,
         "objects and arrays of a body": wire.MAX_CONTAINERS,

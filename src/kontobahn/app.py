@@ -414,6 +414,7 @@ class Application:
         from kontobahn.api.docs import docs_routes
         from kontobahn.bank_providers.sandbox.pages import SandboxPages
         from kontobahn.banking.connect.pages import ConnectPages
+        from kontobahn.banking.connect.steps import PATH as CONNECT_PATH
         from kontobahn.banking.hosted import pages as hosted_pages
         from kontobahn.banking.payments.pages import OrderPages
         from kontobahn.dashboard.declare import ROOT as DASHBOARD
@@ -429,7 +430,7 @@ class Application:
             *SandboxPages(self.db, self.sandbox.sender, self._connection_id, self._payment_id).routes(),
             *Dashboard(self._dashboard_dependencies()).routes(),
         ]
-        return bounded_pages(Starlette(routes=routes), self.settings, but_not=DASHBOARD)
+        return bounded_pages(Starlette(routes=routes), self.settings, but_not=DASHBOARD, with_sheets=CONNECT_PATH)
 
     def _make_assistants(self) -> Any:
         from kontobahn.mcp.http import Assistants, Dependencies

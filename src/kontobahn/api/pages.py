@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from kontobahn.api.bodies import Pace, Receive, read_body
@@ -14,11 +14,18 @@ from kontobahn.settings import Settings
 Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 # Choice 37: no form of ours has more than a few short fields.
 MAX_FORM_BYTES = 16 * 1024
+# Of a page that takes a sheet of paper as a file.
+MAX_SHEET_BYTES = 1024 * 1024
 _TOO_LARGE, _TOO_SLOW = "Das Formular ist zu groß.\n", "Das Formular ist nicht rechtzeitig angekommen.\n"
 
 
-def bounded_pages(pages: Asgi, settings: Settings, *, but_not: str | None = None) -> Asgi:
-    """Wraps the pages: a body is received here, whole, before they see the request. Those below `but_not` declare their own."""
+def bounded_pages(
+    pages: Asgi, settings: Settings, *, but_not: str | None = None, with_sheets: str | None = None
+) -> Asgi:
+    """Wraps the pages: a body is received here, whole, before they see the request.
+
+    Those below `but_not` declare their own; those below `with_sheets` take forms with a file.
+    """
     pace = Pace(settings)
 
     async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -27,13 +34,21 @@ def bounded_pages(pages: Asgi, settings: Settings, *, but_not: str | None = None
             await pages(scope, receive, send)
             return
         try:
-            body = await read_body(receive, dict(scope["headers"]), MAX_FORM_BYTES, pace)
+            headers = dict(scope["headers"])
+            has_sheet = (
+                with_sheets is not None and scope["path"].startswith(f"{with_sheets}/") and is_multipart(headers)
+            )
+            body = await read_body(receive, headers, MAX_SHEET_BYTES if has_sheet else MAX_FORM_BYTES, pace)
         except Refusal as refusal:
             await _refuse(send, refusal)
             return
         await pages(scope, _replay(body, receive), send)
 
     return bounded
+
+
+def is_multipart(headers: Mapping[bytes, bytes]) -> bool:
+    return headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -30,6 +30,7 @@ class Words(NamedTuple):
         return self.de if language == "de" else self.en
 
 
+FILE = "file"
 CONTINUE, CONFIRM = Words("Weiter", "Continue"), Words("Bestätigen", "Confirm")
 
 
@@ -98,6 +99,8 @@ class Step(NamedTuple):
     url: str | None = None
     button: Words = CONTINUE
     documents: tuple[Document, ...] = ()
+    # The name of a file from which the fields can be filled in: it comes back alone, as FILE, in base64.
+    upload: Words | None = None
 
 
 class Interaction(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from datetime import date
 from typing import Any
@@ -60,6 +61,19 @@ class Person(Customer):
         number = re.search(r'name="step" value="(\d+)"', httpx.get(self.url, **_BROWSER).text)
         answer = httpx.post(self.url, data={"step": number[1] if number else "", **fields}, **_BROWSER)
         return words(answer) if answer.status_code == 422 else self.look()
+
+    def upload(self, content: bytes) -> str:
+        """Sends a file to the form that is shown, and returns what the page says then."""
+        number = re.search(r'name="step" value="(\d+)"', httpx.get(self.url, **_BROWSER).text)
+        assert number is not None
+        file = {"file": ("Datenblatt.pdf", content)}
+        answer = httpx.post(self.url, data={"step": number[1]}, files=file, **_BROWSER)
+        return words(answer) if answer.status_code == 422 else self.look()
+
+    def shown(self) -> dict[str, str]:
+        """By name: what stands in the fields of the form."""
+        page = httpx.get(self.url, **_BROWSER).text
+        return {name: html.unescape(value) for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', page)}
 
     def send_sheet(self, **other: str) -> str:
         sheet = {"bank": "Fakebank", "url": self.line.url, "host": self.bank.host, "partner": PARTNER, "user": USER,

@@ -13,6 +13,7 @@ from kontobahn.db import Tx
 from kontobahn.formats.ebics import keys
 from simulators.ebics_bank import Break
 from tests.providers.ebics.person import GIRO, PARTNER, USER, Person
+from tests.received_invoices import plain_pdf
 
 
 def test_from_the_data_sheet_to_the_first_statement(person: Person) -> None:
@@ -47,6 +48,35 @@ def test_from_the_data_sheet_to_the_first_statement(person: Person) -> None:
     assert (found["extra"]["iban"], found["balance"], found["extra"]["holder_name"]) == (GIRO, 10106.66, "Muster GmbH")
     assert person.bookings() == [(-12.34, "Strom", "posted"), (119.0, "Rechnung 1", "posted")]
     assert bank.faults == []
+
+
+@pytest.mark.either_engine
+def test_a_data_sheet_is_uploaded_and_proposes_what_a_person_confirms(person: Person) -> None:
+    bank, told = person.bank, person.bank.letter()
+    person.begin()
+    assert "nichts gefunden" in person.upload(b"%PDF-1.7 broken")
+    assert "nichts gefunden" in person.upload("Sehr geehrte Damen und Herren".encode("cp1252"))
+    assert "Datei aus" in person.upload(b"")
+    sheet = plain_pdf(
+        "Bank: Fakebank", f"Host-ID: {bank.host}", f"Kunden-ID: {PARTNER}", f"Teilnehmer-ID: {USER}", f"URL: `{person.line.url}`",
+        f"Hash X002 (SHA-256): {told['Authentication']}", f"Hash E002 (SHA-256): {told['Encryption']}",
+    )  # fmt: skip
+    page = person.upload(sheet)
+    assert page.count("Vorschlag aus Ihrem Datenblatt") == 5
+    shown = person.shown()
+    assert {name: shown[name] for name in ("bank", "url", "host", "partner", "user", "company")} == {
+        "bank": "Fakebank", "url": person.line.url, "host": bank.host, "partner": PARTNER, "user": USER, "company": "",
+    }  # fmt: skip
+    # Nothing was asked of the bank, and nothing is kept, before the person has confirmed.
+    assert bank.heard == []
+    assert "Brief an die Bank" in person.send(**{**shown, "company": "Muster GmbH"})
+    bank.activate(PARTNER, USER)
+    page = person.send()
+    assert page.count("Vorschlag aus Ihrem Datenblatt") == 2
+    shown = person.shown()
+    assert (shown["x002"], shown["e002"]) == (told["Authentication"], told["Encryption"])
+    # A sheet that lies connects nothing: what the person confirms is compared with the bank's answer.
+    assert "Das Konto ist verbunden" in person.send(x002=shown["x002"], e002=shown["e002"])
 
 
 def test_a_bank_whose_hash_differs_is_not_connected(person: Person) -> None:

@@ -13,6 +13,7 @@ from lxml import etree
 
 from kontobahn.formats.ebics import key_data, keys, payloads, protocol, requests, rights, services
 from kontobahn.formats.ebics.answers import NotSigned, read_answer, read_key_answer, read_versions
+from kontobahn.formats.ebics.data_sheet import read_sheet
 from kontobahn.formats.ebics.documents import EbicsError, add, canonical, read_document, written
 from kontobahn.formats.ebics.keys import KeyVersion, OwnKey, grouped, typed_digest
 from kontobahn.formats.ebics.requests import BankKeys, Period, Subscriber, Upload
@@ -349,3 +350,68 @@ def test_the_protocol_says_how_an_order_ended() -> None:
     assert (protocol.FINAL[second.action], second.order_id, second.text) == ("refused", "N002", "Text")
     with pytest.raises(EbicsError):
         protocol.read_protocol(b"<Document/>")
+
+
+SHEET = """Musterbank eG               Bankparameterdaten EBICS
+Kreditinstitut: Musterbank eG
+Teilnehmer-ID     TECH0001
+Kunden-ID         K1234567
+Host-ID
+MUSTERBANK
+URL: https://ebics.musterbank.example/ebics/EBICS.aspx
+Weitere Angaben unter https://www.musterbank.example.
+Hashwert des öffentlichen Authentifikationsschlüssels X002 (SHA-256)
+{authentication}
+Hashwert des öffentlichen Verschlüsselungsschlüssels E002 (SHA-256)
+{encryption}
+"""
+
+
+def test_a_data_sheet_proposes_what_it_says_clearly() -> None:
+    authentication, encryption = "A1" * 32, "0F" * 32
+    grouped = " ".join(encryption[at : at + 2] for at in range(0, 32, 2)) + "\n"
+    grouped += " ".join(encryption[at : at + 2] for at in range(32, 64, 2))
+    text = SHEET.format(authentication=authentication, encryption=grouped)
+    full = {
+        "bank": "Musterbank eG", "host": "MUSTERBANK", "partner": "K1234567", "user": "TECH0001",
+        "url": "https://ebics.musterbank.example/ebics/EBICS.aspx", "x002": authentication, "e002": encryption,
+    }  # fmt: skip
+    assert read_sheet(text).values == full
+    # What is said in two ways is not proposed, and the rest is.
+    for name, other in (
+        ("host", "Host ID: OTHER"),
+        ("user", "User-ID: OTHER2"),
+        ("url", "https://other.example/ebics"),
+    ):
+        found = read_sheet(f"{text}\n{other}").values
+        assert found == {key: value for key, value in full.items() if key != name}
+    assert "x002" not in read_sheet(f"{text}\nX002: {'B2' * 32}").values
+    # A hash belongs to the key that was named last before it, and has 64 digits.
+    assert read_sheet(f"X002 und E002: {authentication}").values == {"e002": authentication}
+    assert read_sheet(f"A006: {authentication}").values == {}
+    assert read_sheet(f"X002: {authentication}AB").values == {}
+    assert read_sheet(f"X002: {authentication[:-2]}").values == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"host_id": "x", "HostID": "FAKEBANK", "PartnerID": "K1", "UserID": "T1"}',
+        "<Sheet><HostID>FAKEBANK</HostID><PartnerID>K1</PartnerID><UserID>T1</UserID></Sheet>",
+        "HostID;FAKEBANK\nPartnerID;K1\nUserID;T1\n",
+        "Host-ID: FAKEBANK Partner-ID: K1 User-ID: T1",
+    ],
+)
+def test_structured_data_sheets_are_read_alike(text: str) -> None:
+    assert read_sheet(text).values == {"host": "FAKEBANK", "partner": "K1", "user": "T1"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "Host-ID Kunden-ID Teilnehmer-ID", "Host-ID: bitte erfragen", "Ihre Kunden-ID erhalten Sie per Post", "Host-ID: A-B",
+        "User-ID: " + "A" * 36, "\x00" * 50,
+    ],
+)  # fmt: skip
+def test_a_data_sheet_that_says_nothing_proposes_nothing(text: str) -> None:
+    assert read_sheet(text).values == {}

@@ -6,6 +6,7 @@ whoever connects again goes on with it. Nothing is asked of a bank whose keys no
 
 from __future__ import annotations
 
+import base64
 import hmac
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from kontobahn.bank_providers.ebics.wire import Access, KeptKey, kept_pair, kept
 from kontobahn.bank_providers.file_payments import FilePayments
 from kontobahn.bank_providers.http import Network
 from kontobahn.banking.bank_line import LineFacts, WaitingOrder
-from kontobahn.banking.interaction import Given, Interaction, Step
+from kontobahn.banking.interaction import FILE, Given, Interaction, Step
 from kontobahn.banking.payments import status_reports
 from kontobahn.banking.provider import (
     LOCKED,
@@ -46,12 +47,15 @@ from kontobahn.banking.provider import (
 from kontobahn.clock import MINUTE, Clock, berlin_date, to_datetime
 from kontobahn.db import Database, Tx, leases
 from kontobahn.formats.ebics import return_codes
+from kontobahn.formats.ebics.data_sheet import read_sheet
 from kontobahn.formats.ebics.documents import EbicsError
 from kontobahn.formats.ebics.keys import Protocol, PublicKey, new_key, typed_digest
 from kontobahn.formats.ebics.requests import BankKeys, Period, check_id
 from kontobahn.formats.ebics.rights import Rights, read_rights, read_to_fetch
 from kontobahn.formats.ebics.services import Kind, Order, order_of
+from kontobahn.formats.invoices.findings import Refused
 from kontobahn.formats.statements import StatementError, StatusReport
+from kontobahn.payables import pdf_reader
 from kontobahn.sentences import without_stop
 from kontobahn.threads import Pool
 from kontobahn.vault import Vault
@@ -73,6 +77,8 @@ class Flow(msgspec.Struct):
     ref: str = ""
     # The bank's keys that are to be compared.
     bank: list[KeptKey] = []
+    # From a data sheet that was uploaded.
+    proposed: dict[str, str] = {}
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -137,7 +143,15 @@ class EbicsProvider(FilePayments):
             return await self._finish(flow, access)
         return await self._show_letter(flow, access)
 
+    async def _propose(self, flow: Flow, file: str) -> Interaction:
+        """Fills in the data sheet's form from a file of it: a person looks at it before anything is sent."""
+        text = await self._pool.run(_text_of, base64.b64decode(file))
+        flow.proposed = {str(name): value for name, value in read_sheet(text).values.items()}
+        return self._step(flow, rules.data_sheet_step(flow.proposed))
+
     async def _take_sheet(self, flow: Flow, given: Given) -> Interaction:
+        if FILE in given:
+            return await self._propose(flow, _one(given, FILE))
         try:
             host = check_id("Host ID", _one(given, "host"))
             partner, user = check_id("Partner ID", _one(given, "partner")), check_id("User ID", _one(given, "user"))
@@ -152,6 +166,7 @@ class EbicsProvider(FilePayments):
         access = Access(
             bank_name=_one(given, "bank"), url=url, protocol=protocol, host_id=host, partner_id=partner, user_id=user,
             company=_one(given, "company"), signature=keys[0], authentication=keys[1], encryption=keys[2],
+            proposed_hashes={name: value for name, value in flow.proposed.items() if name in ("x002", "e002")},
         )  # fmt: skip
         flow.ref = secrets.token_hex(16)
         # Before the bank sees them: keys that it has and we have not would be of no use to anybody.
@@ -201,7 +216,9 @@ class EbicsProvider(FilePayments):
     async def _compare_again(self, flow: Flow, access: Access) -> Interaction:
         bank = await self._client.bank_keys(access)
         flow.bank = [kept_public(bank.authentication), kept_public(bank.encryption)]
-        return self._step(flow, rules.comparison_step(), "compare")
+        # The sheet is from before the bank changed its keys.
+        proposed = {} if flow.request.provider_ref else access.proposed_hashes
+        return self._step(flow, rules.comparison_step(proposed), "compare")
 
     async def _compare(self, flow: Flow, given: Given) -> Sequence[Report]:
         organization_id, access = await self._find(flow.ref)
@@ -468,6 +485,20 @@ def _is_hash_of(key: PublicKey, typed: bytes) -> bool:
     """Returns whether it is the hash of the certificate, or that of the key itself: letters show the one or the other."""
     known = [key.digest("H004"), *([key.digest("H005")] if key.certificate else [])]
     return any(hmac.compare_digest(typed, digest) for digest in known)
+
+
+def _text_of(content: bytes) -> str:
+    """Returns the text of a file, empty if it has none. A PDF is read in a process of its own."""
+    if content.startswith(b"%PDF"):
+        try:
+            return pdf_reader.read(content).text
+        except Refused as error:
+            log.info("data_sheet_not_read", provider=NAME, detail=error.fault.rule)
+            return ""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
 
 
 def _one(given: Given, name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kontobahn.bank_providers.ebics.wire import Access
 from kontobahn.banking.bank_line import Ability, LineFacts
 from kontobahn.banking.interaction import CONFIRM, Document, Field, Option, Step, Words
@@ -100,6 +102,10 @@ def _ability(rights: Rights, kind: Kind, protocol: Protocol) -> Ability:
 # --- Steps
 
 
+UPLOAD = Words(
+    "Datenblatt als Datei (PDF oder Text): Das Formular wird daraus ausgefüllt, gesendet wird noch nichts.",
+    "Data sheet as a file (PDF or text): the form is filled in from it, and nothing is sent yet.",
+)
 BANK_HAS_IT = Words(
     "Die Angaben stehen im EBICS-Datenblatt (Bankparameterblatt) Ihrer Bank.",
     "You find these in your bank's EBICS data sheet.",
@@ -121,8 +127,29 @@ def choice_step(waiting: list[tuple[str, Access]]) -> Step:
     )
 
 
-def data_sheet_step() -> Step:
-    fields = (
+PROPOSED = Words(
+    "Vorschlag aus Ihrem Datenblatt: Bitte vergleichen Sie ihn mit dem Papier.",
+    "Proposed from your data sheet: please compare it with the paper.",
+)
+NOTHING_PROPOSED = Words(
+    "In der Datei wurde nichts gefunden, was in dieses Formular gehört. Bitte füllen Sie es von Hand aus.",
+    "Nothing that belongs into this form was found in the file. Please fill it in by hand.",
+)
+
+
+def _proposing(fields: tuple[Field, ...], proposed: Mapping[str, str]) -> tuple[Field, ...]:
+    """Puts proposals into the fields that they fit into, and says of each that it is one."""
+    return tuple(
+        field._replace(value=proposed[field.name], hint=PROPOSED)
+        if len(proposed.get(field.name, "")) in range(1, field.max_length + 1)
+        else field
+        for field in fields
+    )
+
+
+def data_sheet_step(proposed: Mapping[str, str] | None = None) -> Step:
+    """Asks for the data sheet; with what a file of it seems to say, if there was one."""
+    fields: tuple[Field, ...] = (
         Field("bank", Words("Name der Bank", "Name of the bank"), max_length=100),
         Field("url", Words("EBICS-Adresse (URL)", "EBICS address (URL)"), hint=BANK_HAS_IT, max_length=500),
         Field("host", Words("Host-ID", "Host ID"), max_length=35),
@@ -136,7 +163,10 @@ def data_sheet_step() -> Step:
         "The keys are made here and never leave this installation. Order a technical user of signature class T from the bank: it can"
         " fetch statements and submit orders, but release nothing.",
     )
-    return Step("form", Words("Bankparameterblatt", "Data sheet of the bank"), hint=hint, fields=fields)
+    return Step(
+        "form", Words("Bankparameterblatt", "Data sheet of the bank"), hint=NOTHING_PROPOSED if proposed == {} else hint,
+        fields=_proposing(fields, proposed or {}), upload=UPLOAD,
+    )  # fmt: skip
 
 
 def letter_step(documents: tuple[Document, ...], said: str = "") -> Step:
@@ -154,7 +184,7 @@ def letter_step(documents: tuple[Document, ...], said: str = "") -> Step:
     )  # fmt: skip
 
 
-def comparison_step() -> Step:
+def comparison_step(proposed: Mapping[str, str]) -> Step:
     hint = Words(
         "Die Bank hat ihre Schlüssel geschickt, aber niemand bürgt dafür, dass sie es war. Übertragen Sie beide Hashwerte aus dem Brief"
         " oder von der Internetseite der Bank. Stimmt einer nicht, wird nichts verbunden.",
@@ -166,5 +196,6 @@ def comparison_step() -> Step:
         Field("e002", Words("Hashwert Verschlüsselung (E002)", "Hash for encryption (E002)"), max_length=200),
     )
     return Step(
-        "form", Words("Schlüssel der Bank vergleichen", "Compare the bank's keys"), hint=hint, fields=fields, button=CONFIRM
+        "form", Words("Schlüssel der Bank vergleichen", "Compare the bank's keys"), hint=hint,
+        fields=_proposing(fields, proposed), button=CONFIRM,
     )  # fmt: skip

@@ -67,6 +67,8 @@ class Access(msgspec.Struct, kw_only=True):
     tried: list[str] = []
     sent: list[str] = []
     sent_at: int = 0
+    # By version of the key: hashes of the bank's keys that its data sheet seems to say. A person has to confirm them.
+    proposed_hashes: dict[str, str] = {}
     bank_authentication: KeptKey | None = None
     bank_encryption: KeptKey | None = None
     # The answer to HTD or HKD, as the bank sent it; empty if it does not tell.

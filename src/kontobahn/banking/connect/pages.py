@@ -6,6 +6,7 @@ address, which also protects its forms.
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ from kontobahn.banking.hosted.pages import (
     read_form,
     redirect,
 )
-from kontobahn.banking.interaction import RETURN_PATH, Language, Option, Step, Words, entered, missing
+from kontobahn.banking.interaction import FILE, RETURN_PATH, Given, Language, Option, Step, Words, entered, missing
 from kontobahn.banking.payments import links
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import LOCKED, Banking
@@ -108,8 +109,12 @@ class ConnectPages:
             if kept.step.kind == "decoupled" and (row.next_poll_at or 0) > self._context.clock.now():
                 # The bank limits how often it may be asked.
                 return back
-            given = entered(kept.step, form)
-            problem = missing(kept.step, given) or await self._steps.proceed(row, kept, given)
+            given = _given(kept.step, form)
+            problem = (
+                words.NO_FILE
+                if given is None
+                else (FILE not in given and missing(kept.step, given)) or await self._steps.proceed(row, kept, given)
+            )
         else:
             problem = None
         return back if problem is None else await self._show(request, row, problem, 422)
@@ -228,6 +233,13 @@ class ConnectPages:
             for found in select(offer.found, query)
         )  # fmt: skip
         return Step("choice", words.BANK_TITLE, choice="bank", legend=words.BANK_LEGEND, options=options)
+
+
+def _given(step: Step, form: Form) -> Given | None:
+    """Returns what was entered: the fields, or a file. None if the file is empty, or none is asked for."""
+    if form.file is None:
+        return entered(step, form)
+    return {FILE: (base64.b64encode(form.file).decode("ascii"),)} if step.upload and form.file else None
 
 
 def _return_url(return_to: str | None, flow: flows.FlowRow, error_class: str | None) -> str:

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from kontobahn.api.docs import tokens_css
 from kontobahn.api.exchange import ClientAddress
+from kontobahn.api.pages import is_multipart
 from kontobahn.banking.provider import PersonHere
 from kontobahn.errors import Unavailable
 from kontobahn.money import amount_text
@@ -55,7 +56,9 @@ class People:
 
 
 class Form(dict[str, list[str]]):
-    """The fields as they were sent."""
+    """The fields as they were sent, and the file, if there is one."""
+
+    file: bytes | None = None
 
     def text(self, name: str) -> str:
         """Returns the last field of this name: after a hidden default comes the button that was pressed."""
@@ -65,8 +68,21 @@ class Form(dict[str, list[str]]):
 async def read_form(request: Request) -> Form:
     """Returns the fields of a posted form."""
     # Bounded in size and time for every page: see api/pages.py.
+    if is_multipart(dict(request.scope["headers"])):
+        return await _read_multipart(request)
     body = await request.body()
     return Form(parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+async def _read_multipart(request: Request) -> Form:
+    form = Form()
+    async with request.form(max_files=1, max_fields=50) as parts:
+        for name, part in parts.multi_items():
+            if isinstance(part, str):
+                form.setdefault(name, []).append(part)
+            else:
+                form.file = await part.read()
+    return form
 
 
 # --- Responses

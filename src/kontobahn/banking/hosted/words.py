@@ -81,5 +81,7 @@ def error_text(error_class: str | None, message: str | None) -> Words:
     return _ERRORS.get(error_class or "", Words(said, said))
 
 
+NO_FILE = Words("Bitte wählen Sie eine Datei aus.", "Please choose a file.")
+READ_FILE = Words("Datei einlesen", "Read the file")
 PRINT_DE = Words("Brief auf Deutsch (PDF)", "Letter in German (PDF)")
 PRINT_EN = Words("Brief auf Englisch (PDF)", "Letter in English (PDF)")
