@@ -60,17 +60,31 @@ def test_every_file_of_the_documentation_is_a_page_and_can_be_reached_from_the_s
     assert reached == set(ADDRESSES)
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-def test_links_and_anchors_of_a_page_lead_somewhere(address: str) -> None:
-    assert len(page(address).values("id")) == len(set(page(address).values("id")))
-    for target in page(address).values("href", "src"):
-        found, _, anchor = urljoin(address, target).partition("#")
-        if re.match("https?:", found) or found in OTHERS or found.startswith(OTHERS[-1]):
-            continue
-        if found in ADDRESSES:
-            assert not anchor or unquote(anchor) in page(found).values("id"), target
-        else:
-            assert fetch(found).status_code == 200, target
+def test_links_and_anchors_of_every_page_lead_somewhere() -> None:
+    wrong = [f"{address}: an id twice" for address in ADDRESSES if repeated(page(address).values("id"))]
+    for address in ADDRESSES:
+        wrong += [
+            f"{address}: {target}" for target in page(address).values("href", "src") if leads_nowhere(address, target)
+        ]
+    assert wrong == []
+
+
+def repeated(values: list[str]) -> bool:
+    return len(values) != len(set(values))
+
+
+def leads_nowhere(address: str, target: str) -> bool:
+    found, _, anchor = urljoin(address, target).partition("#")
+    if re.match("https?:", found) or found in OTHERS or found.startswith(OTHERS[-1]):
+        return False
+    if found in ADDRESSES:
+        return bool(anchor) and unquote(anchor) not in page(found).values("id")
+    return status(found) != 200
+
+
+@cache
+def status(address: str) -> int:
+    return fetch(address).status_code
 
 
 def test_the_menu_marks_the_page_it_shows_and_lists_its_sections() -> None:
@@ -171,7 +185,10 @@ def results(query: str) -> list[tuple[str, str]]:
     return re.findall(r'<li>\s*<a href="([^"]+)">([^<]+)</a>', listed)
 
 
-SOME = search.Index(passages("en")[:200])
+@cache
+def some() -> search.Index:
+    return search.Index(passages("en")[:200])
+
 
 # Questions as people ask them, with the pages of which one has to come first.
 QUESTIONS = {
@@ -259,5 +276,5 @@ def test_what_was_searched_for_is_text_on_the_page() -> None:
 
 @given(st.text(max_size=60))
 def test_any_words_are_searched_for_without_failing_and_a_snippet_is_a_piece_of_its_section(query: str) -> None:
-    for result in SOME.search(query):
+    for result in some().search(query):
         assert "".join(result.snippet).removeprefix("… ").removesuffix(" …") in result.passage.text
