@@ -176,10 +176,7 @@ class SqliteEngine:
         self._checkpoints = Checkpoints(self._connect())
         threads = [threading.Thread(target=self._write_loop, args=(writer,), name="sqlite-writer", daemon=True)]
         threads += [
-            threading.Thread(
-                target=self._read_loop, args=(self._connect(read_only=True),), name="sqlite-reader", daemon=True
-            )
-            for _ in range(READER_THREADS)
+            threading.Thread(target=self._read_loop, name="sqlite-reader", daemon=True) for _ in range(READER_THREADS)
         ]
         self._threads = threads
         for thread in threads:
@@ -328,15 +325,22 @@ class SqliteEngine:
             return None, _translate_error(error)
         return result, None
 
-    def _read_loop(self, connection: sqlite3.Connection) -> None:
+    def _read_loop(self) -> None:
+        """Opens its connection for the first unit: reading the schema takes longer than most commands do, and few need them all."""
+        connection: sqlite3.Connection | None = None
         while (unit := self._reads.get()) is not None:
-            outcome = self._read_snapshot(connection, unit.fn, unit.args, unit.kwargs)
+            try:
+                connection = connection or self._connect(read_only=True)
+                outcome = self._read_snapshot(connection, unit.fn, unit.args, unit.kwargs)
+            except DatabaseUnavailable as error:
+                outcome = None, error
             self._waiting_reads.done(unit.share)
             unit.promise.settle(*outcome)
             # Rows are not kept while nothing else is to be read.
             del outcome
             del unit
-        connection.close()
+        if connection is not None:
+            connection.close()
 
     def _read_snapshot(
         self, connection: sqlite3.Connection, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
