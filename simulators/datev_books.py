@@ -62,6 +62,7 @@ class Ledger:
     skr: int = 3
     # Another number that it answers with, for a chart that we have no copy of.
     told_skr: int | None = None
+    currency: str = "EUR"
     years: dict[int, Year] = field(default_factory=dict)
     captions: dict[str, str] = field(default_factory=dict)
     terms: dict[int, Zahlungsbedingung] = field(default_factory=dict)
@@ -118,7 +119,8 @@ class Ledger:
 
     def fiscal_year(self, year: Year) -> Row:
         return {
-            "accountLength": self.account_length, "accountSystem": self.told_skr or self.skr, "currencyCode": "EUR", "costLength": None,
+            "accountLength": self.account_length, "accountSystem": self.told_skr or self.skr, "currencyCode": self.currency,
+            "costLength": None,
             "yearBegin": year.begin.isoformat(), "yearEnd": year.end.isoformat(), "nationalRight": "DE",
         }  # fmt: skip
 

@@ -49,6 +49,8 @@ class SignIn:
     is_sandbox: bool = True
     # Without it the answer does not say how long a refresh token lives.
     tells_lifetime: bool = True
+    # Whether its document says where tokens are revoked.
+    names_revocation: bool = True
     faults: list[str] = field(default_factory=list)
     sessions: list[Session] = field(default_factory=list)
     refreshes: int = 0
@@ -190,11 +192,14 @@ class SignIn:
         return {"sub": session.person, "name": self.people[session.person]}
 
     def discovery(self) -> dict[str, Any]:
-        return {
+        found = {
             "issuer": self.issuer, "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.address}/token", "revocation_endpoint": f"{self.address}/revoke",
             "userinfo_endpoint": f"{self.address}/userinfo", "jwks_uri": f"{self.address}/certs",
         }  # fmt: skip
+        return (
+            found if self.names_revocation else {name: url for name, url in found.items() if "revocation" not in name}
+        )
 
     def session_of(self, headers: dict[str, str]) -> Session | None:
         """Returns the session that an access token belongs to, as long as both live."""

@@ -121,10 +121,11 @@ class DatevProvider:
         await self._db.write(clients.choose, connection, client_id)
         await self._clients.look_again(connection)
 
-    async def disconnect(self, connection: ConnectionRef) -> None:
-        await self._sessions.revoke(connection)
+    async def disconnect(self, connection: ConnectionRef) -> bool:
+        is_revoked = await self._sessions.revoke(connection)
         await self._db.write(postings.forget_all, connection)
         await self._db.write(ledger_jobs.forget_names, connection)
+        return is_revoked
 
     async def sent_requests(self, connection: ConnectionRef, before: str | None, limit: int) -> list[SentRequest]:
         return await self._db.read(requests.listing, connection, before, limit)

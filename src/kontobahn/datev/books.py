@@ -95,7 +95,7 @@ class DatevBooks:
         known = await self._years()
         for year in known:
             if year.yearBegin == jahr:
-                return year
+                return year.in_euros
         starts = ", ".join(year.yearBegin.isoformat() for year in known) or "none"
         raise NotFound(
             said("The client has no fiscal year that starts on {day}. Known: {starts}.", day=jahr, starts=starts)
@@ -166,10 +166,10 @@ class DatevBooks:
         """Returns the postings up to a day, and the last year among theirs."""
         years = await self._years()
         counted = years_up_to([year.yearBegin for year in years], stichtag)
-        last = next((year for year in reversed(years) if year.yearBegin in counted), None)
-        if last is None:
+        found = [year.in_euros for year in years if year.yearBegin in counted]
+        if not found:
             raise NotFound(said("The client has no fiscal year before {day}.", day=stichtag))
-        return await self._kept(counted), last
+        return await self._kept(counted), found[-1]
 
     async def buchungen(
         self, jahr: date, from_id: str | None, limit: int | None, periode: int | None = None

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from kontobahn.clock import HOUR
+from kontobahn.datev.failures import HELP
 from kontobahn.datev.services import Services, part
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest, NotFound
@@ -43,6 +44,15 @@ class FiscalYear(Struct):
     yearEnd: date
     accountLength: int
     accountSystem: int
+    currencyCode: str = "EUR"
+
+    @property
+    def in_euros(self) -> FiscalYear:
+        """Returns itself. Raises ProviderError if it is kept in another currency."""
+        if self.currencyCode != "EUR":
+            year, currency = self.yearBegin.isoformat(), self.currencyCode
+            raise ProviderError(409, f"the fiscal year from {year} is kept in {currency}", type="currency")
+        return self
 
     @property
     def as_answer(self) -> Geschaeftsjahr:
@@ -141,7 +151,7 @@ def find(tx: Tx, connection: ConnectionRef, client_id: str | None) -> KeptClient
     found = [one for one in all_of(tx, connection) if client_id in (one.client_id, None)]
     if not found:
         if client_id is None:
-            raise ProviderError(403, "the sign-in at DATEV sees no client", type="client")
+            raise ProviderError(403, "the sign-in at DATEV sees no client", type="client", help_url=HELP)
         raise BadRequest(said("The connection has no client {client}.", client=client_id), field="clientId")
     return found[0]
 

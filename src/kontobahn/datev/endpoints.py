@@ -23,8 +23,8 @@ class Document(Struct):
     issuer: str
     authorization_endpoint: str
     token_endpoint: str
-    revocation_endpoint: str
     jwks_uri: str
+    revocation_endpoint: str = ""
 
 
 class Endpoints:
@@ -35,7 +35,10 @@ class Endpoints:
         self._asking = asyncio.Lock()
 
     async def all(self) -> dict[str, str]:
-        """Returns addresses by name. Raises ProviderError if the document cannot be had, and never could."""
+        """Returns addresses by name; that of `revoke` is empty if neither the document nor the settings name it.
+
+        Raises ProviderError if the document cannot be had, and never could.
+        """
         if not self._ours.discovery:
             return self._ours.urls
         async with self._asking:
@@ -47,7 +50,7 @@ class Endpoints:
             "issuer": found.issuer,
             "sign_in": found.authorization_endpoint,
             "token": found.token_endpoint,
-            "revoke": found.revocation_endpoint,
+            "revoke": found.revocation_endpoint or self._ours.own_revoke,
             "certs": found.jwks_uri,
         }
 

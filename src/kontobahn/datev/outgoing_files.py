@@ -79,6 +79,7 @@ def batch(
                 field=path,
             )
     assert year is not None
+    year = year.in_euros
     header = _header(extf.BUCHUNGSSTAPEL, client_id, year, now, [one.belegdatum for one in buchungen])
     rows = [_row(number, one, year.accountLength, document) for number, one in enumerate(buchungen)]
     content = _written(extf.write_buchungsstapel, header, rows)

@@ -163,13 +163,18 @@ class Sessions:
             secrets=hidden, hides_body=True,
         )  # fmt: skip
 
-    async def revoke(self, connection: ConnectionRef) -> None:
-        """Has DATEV forget both tokens, then forgets them here. Raises ProviderError, and forgets nothing, if it cannot."""
+    async def revoke(self, connection: ConnectionRef) -> bool:
+        """Has DATEV forget both tokens, then forgets them here. Raises ProviderError, and forgets nothing, if it cannot.
+
+        Returns False if DATEV names no address for that: they are forgotten here, and a person revokes them there.
+        """
         session = await self._db.read(find, connection)
         if session is None or not session.tokens:
-            return
+            return True
         tokens = self._opened(session)
-        for hint, token in (("access_token", tokens.access), ("refresh_token", tokens.refresh)):
+        can_revoke = bool((await self._endpoints.all())["revoke"])
+        both = (("access_token", tokens.access), ("refresh_token", tokens.refresh))
+        for hint, token in both if can_revoke else ():
             try:
                 form = {"token": token, "token_type_hint": hint}
                 reply = await self.ask_token_endpoint(connection, "revoke", form, tokens)
@@ -178,6 +183,7 @@ class Sessions:
             if reply.status != 200:
                 raise failure(reply)
         await self._db.write(end, connection, session.generation, "revoked")
+        return can_revoke
 
     def sealed(self, connection: ConnectionRef, made: TokenAnswer) -> bytes:
         tokens = Tokens(made.access_token, made.refresh_token)

@@ -47,6 +47,8 @@ class Application(NamedTuple):
     is_sandbox: bool
     discovery: str
     urls: dict[str, str]
+    # The address to revoke tokens at, if the settings name it: for a discovery document that does not.
+    own_revoke: str
 
     @property
     def redirect_uri(self) -> str:
@@ -72,6 +74,7 @@ def application(settings: Settings) -> Application:
         settings.datev_sandbox,
         settings.datev_discovery,
         known | settings.datev_urls,
+        settings.datev_urls.get("revoke", ""),
     )
 
 

@@ -25,6 +25,7 @@ RETRY_AFTER_SECONDS = 30
 # Rejections that people can do something about, in their own words.
 _REJECTIONS = {
     "not_supported": "The accounting provider does not offer this over its interface. Nothing was charged.",
+    "currency": "These books are not kept in euros, and nothing else is understood here. Nothing was charged.",
     "foreign_currency": "Some of these bookings are in another currency, and the accounting provider does not say their amount in euros."
     " Nothing was charged.",
 }

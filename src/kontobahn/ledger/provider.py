@@ -376,8 +376,11 @@ class OnlineProvider(Protocol):
     async def choose(self, connection: ConnectionRef, client_id: str) -> None:
         """Makes this client the default one. Raises NotFound if the sign-in does not see it."""
 
-    async def disconnect(self, connection: ConnectionRef) -> None:
-        """Revokes the tokens at the provider, then forgets them. Raises ProviderError, and forgets nothing, if it cannot."""
+    async def disconnect(self, connection: ConnectionRef) -> bool:
+        """Revokes the tokens at the provider, then forgets them. Raises ProviderError, and forgets nothing, if it cannot.
+
+        Returns False if the provider offers no way to revoke them: a person does that there.
+        """
 
     async def sent_requests(self, connection: ConnectionRef, before: str | None, limit: int) -> list[SentRequest]:
         """Returns the requests of this connection, the latest first."""

@@ -59,9 +59,7 @@ MAX_TROUBLED = 100
 
 TRANSMISSIONS = Table("ledger_transmissions", Transmission, key=("organization_id", "id"))
 _LEASE = Lease("ledger_transmissions", ("organization_id", "id", "attempt"), LEASE_SECONDS)
-_IS_TROUBLED = (
-    "followed_by IS NULL AND (state = 'UNKNOWN' OR state = 'PARTIAL_SUCCESS' OR (state = 'FAILED' AND kind = 'BUCHUNGSSTAPEL'))"
-)
+_IS_TROUBLED = "followed_by IS NULL AND (state = 'UNKNOWN' OR state = 'PARTIAL_SUCCESS' OR (state = 'FAILED' AND kind = 'BUCHUNGSSTAPEL'))"
 _IS_OPEN = "(state = 'OPEN' OR state = 'IN_PROGRESS')"
 
 

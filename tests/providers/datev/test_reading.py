@@ -131,6 +131,18 @@ def test_answers_that_make_no_sense_are_no_answers(office: Office) -> None:
     assert office.get("geschaeftsjahre").status_code == 404
 
 
+@pytest.mark.either_engine
+def test_books_in_another_currency_are_refused_and_said_so(office: Office) -> None:
+    books_of(office.datev).currency = "CHF"
+    office.sign_in()
+    for what, query in (("susa", YEAR), ("opos", {}), ("buchungen", YEAR)):
+        refused = office.get(what, **query)
+        assert (refused.status_code, refused.json()["details"]["type"]) == (409, "currency")
+        assert "not kept in euros" in refused.json()["error"]
+        assert "is kept in CHF" in refused.json()["message"]
+    assert jobs(office) == 0
+
+
 def test_what_datev_does_not_offer_is_said_plainly(office: Office) -> None:
     office.sign_in()
     answer = office.get("umsatzsteuer", **YEAR)

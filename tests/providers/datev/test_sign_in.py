@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import PIPE
+from typing import IO, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -15,7 +19,11 @@ from kontobahn.errors import Conflict, Forbidden, SetupError
 from kontobahn.ledger.errors import ProviderError
 from simulators.datev import DOCUMENTS, Datev
 from simulators.datev_sign_in import ACCESS_SECONDS, SESSION_SECONDS
-from tests.providers.datev.office import CLIENT, NewOffice, Office, provider_of
+from tests.providers.datev import worker
+from tests.providers.datev.office import CLIENT, NewOffice, Office, provider_of, settings_for
+from tests.providers.datev.worker import Task
+
+ROOT = Path(__file__).parents[3]
 
 YEAR = {"geschaeftsjahrStartDatum": "2026-01-01"}
 
@@ -52,6 +60,28 @@ def test_twenty_calls_with_an_expired_token_renew_it_once(office: Office) -> Non
     assert len({one.token for one in found}) == 1
     assert office.datev.sign_in.refreshes == 1
     assert office.datev.sign_in.alive == 1
+
+
+def test_twenty_calls_of_two_processes_with_an_expired_token_renew_it_once(office: Office) -> None:
+    office.sign_in()
+    office.service.clock.advance(seconds=ACCESS_SECONDS)
+    settings = msgspec.structs.replace(office.service.settings, **settings_for(office.datev))
+    task = Task(msgspec.structs.asdict(settings), office.service.clock.now(), office.ref, calls=10)
+    made = [
+        subprocess.Popen([sys.executable, "-m", worker.__name__], stdin=PIPE, stdout=PIPE, cwd=ROOT) for _ in range(2)
+    ]
+    said = [(one, cast(IO[bytes], one.stdin), cast(IO[bytes], one.stdout)) for one in made]
+    for _, to, _ in said:
+        to.write(msgspec.json.encode(task) + b"\n")
+        to.flush()
+    assert [answer.readline() for _, _, answer in said] == [b"ready\n"] * 2
+    for _, to, _ in said:
+        to.write(b"go\n")
+        to.flush()
+    told = [one.communicate()[0] for one in made]
+    tokens = [token for answer in told for token in msgspec.json.decode(answer, type=list[str])]
+    assert (len(tokens), len(set(tokens))) == (20, 1)
+    assert (office.datev.sign_in.refreshes, office.datev.sign_in.alive) == (1, 1)
 
 
 def test_a_token_that_is_refused_is_renewed_once_and_the_call_succeeds(office: Office) -> None:
@@ -154,6 +184,21 @@ def test_disconnecting_revokes_both_tokens_and_then_forgets_them(office: Office)
     assert office.ref.status == "revoked"
     assert office.rows("SELECT LENGTH(tokens) FROM datev_sessions") == [(0,)]
     invalid(office.get("susa", **YEAR), office, "revoked")
+
+
+@pytest.mark.either_engine
+def test_disconnecting_works_where_datev_names_no_address_to_revoke_at(office: Office) -> None:
+    office.datev.sign_in.names_revocation = False
+    office.sign_in()
+    assert office.service.run(office.provider.disconnect(office.ref)) is False
+    assert (office.ref.status, office.datev.sign_in.revoked) == ("revoked", [])
+    assert office.rows("SELECT LENGTH(tokens) FROM datev_sessions") == [(0,)]
+    urls = {**settings_for(office.datev)["datev_urls"], "revoke": f"{office.datev.address}/revoke"}
+    told = provider_of(office.service, office.datev, datev_urls=urls)
+    office.sign_in()
+    assert office.service.run(told.disconnect(office.ref)) is True
+    office.service.run(told.close())
+    assert office.datev.sign_in.revoked == [("access_token", True), ("refresh_token", True)]
 
 
 def test_a_second_sign_in_revokes_the_first(office: Office) -> None:

@@ -176,11 +176,14 @@ async def ask_to_disconnect(visit: Visit, id: str) -> Response:
 async def disconnect(visit: Visit, id: str) -> Response:
     connection, provider = await _find(visit, id)
     try:
-        await provider.disconnect(connection)
+        is_revoked = await provider.disconnect(connection)
     except ProviderError as error:
         raise _told(visit, error, connection) from None
     await visit.write(_close, connection, visit.actor)
-    return visit.redirect(PATH, _("The connection was ended, here and there."))
+    if is_revoked:
+        return visit.redirect(PATH, _("The connection was ended, here and there."))
+    told = _("The connection was ended here. Revoke what was granted at %(url)s too.", url=provider.grants_url)
+    return visit.redirect(PATH, told, "bad")
 
 
 def _close(tx: Tx, connection: ConnectionRef, actor: Actor) -> None:
