@@ -1,9 +1,9 @@
 """How long do other callers wait while a large batch is imported? The command line imports a million rows into the books of one
 organisation and undoes them again, then 90,000 partners, then a statement of 100,000 entries, and another process stores as many
-transactions that were fetched from a bank; the service answers another organisation meanwhile, on the same SQLite file: a paid call,
-which writes, and a free one, which reads.
+transactions that were fetched from a bank and removes their connection; the service answers another organisation meanwhile, on the same
+SQLite file: a paid call, which writes, and a free one, which reads.
 
-Bookings are written and undone in slices. The others are one transaction, for which everything else is made before.
+All but partners are written and removed in slices. Those are one transaction, for which everything else is made before.
 
 A wait counts without the time in which the cores of this machine stood still, and is told with it as well.
 """
@@ -75,10 +75,12 @@ def _works(place: Path, busy: Installation, count: int, partners: int, entries: 
     [(batch,)] = _read(busy, lambda tx: tx.all("SELECT id FROM books_batches ORDER BY id DESC LIMIT 1"))
     yield Work(f"{count:,} rows are undone", MAX_SECONDS, ("kontobahn", "books", "undo", batch))
     yield Work(f"{partners:,} partners are imported", None, (*of_books, str(place / "EXTF_Partner.csv")))
-    yield Work(f"a statement of {entries:,} entries is imported", None, (
+    yield Work(f"a statement of {entries:,} entries is imported", MAX_SECONDS, (
         "kontobahn", "import", "statements", str(place / "camt.xml"), "--organization", owner,
     ))  # fmt: skip
-    yield Work(f"a fetch of {entries:,} transactions is stored", None, ("bench.peers.store_fetch", owner, str(entries)))
+    fetch = ("bench.peers.store_fetch", owner, str(entries))
+    yield Work(f"a fetch of {entries:,} transactions is stored", MAX_SECONDS, fetch)
+    yield Work(f"a connection with {entries:,} transactions is removed", MAX_SECONDS, (*fetch, "--remove"))
 
 
 def _read(installation: Installation, fn: Callable[..., T], *args: str) -> T:

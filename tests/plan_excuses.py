@@ -6,6 +6,8 @@ NEVER_LARGE = {
     "schema_migrations": "a row for each step",
     "sandbox_clock": "one row",
     "books_preparing": "a row while a large file is being written",
+    "banking_arrivals": "a row while a large statement or fetch is being written",
+    "banking_departures": "a row until the transactions of a removed account are removed",
     "books_left_editions": "a row until an edition has been deleted",
     "fints_dialogs": "a row while a dialog is open",
     "mobility_documents_due": "a row until an invoice has its documents",
@@ -81,6 +83,10 @@ EXCUSED: dict[str, str] = {
             "mobility/invoices/documents.py:given_up",
         ),
         "a job, in the background, over the rows of everybody that are due or over",
+    ),
+    **dict.fromkeys(
+        ("banking/transactions/ingest.py:remove_rows", "banking/connections/store.py:_remove_some"),
+        "it removes all transactions of an account, some at a time",
     ),
     **dict.fromkeys(
         ("datev/postings.py:_done", "datev/postings.py:forget_all"),

@@ -10,7 +10,7 @@ from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, Snapsh
 from kontobahn.banking.reports import apply as reports
 from kontobahn.banking.reports.gathered import Gathered
 from kontobahn.clock import SystemClock
-from kontobahn.db import open_database
+from kontobahn.db import Database, open_database
 from kontobahn.settings import load
 
 PROVIDER, FIRST_DAY = "bench", date(2025, 1, 1)
@@ -21,8 +21,12 @@ def main() -> None:
     parser.add_argument("organization")
     parser.add_argument("count", type=int)
     parser.add_argument("--data", required=True)
+    parser.add_argument("--remove", action="store_true", help="remove the connection instead")
     chosen = parser.parse_args()
     db = open_database(load({}, data=chosen.data), SystemClock())
+    if chosen.remove:
+        _remove(db, chosen.organization)
+        return
     bank = BankConnectionFacts(
         "bank", "musterbank", "Musterbank", "DE", "", (), None, 0, automatic_refresh=False, display_name="Musterbank"
     )
@@ -35,7 +39,15 @@ def main() -> None:
         for number in range(chosen.count)
     )  # fmt: skip
     db.write_now(store.create, chosen.organization, provider=PROVIDER, api="partner", owner_user_id=None, facts=bank)
-    db.write_now(reports.apply_finished, PROVIDER, Snapshot(bank, [account], found), None)
+    snapshot = Snapshot(bank, [account], found)
+    db.write_now(reports.apply_finished, PROVIDER, snapshot, None, reports.arrive(db, PROVIDER, snapshot, None))
+    db.close()
+
+
+def _remove(db: Database, organization: str) -> None:
+    [row] = [row for row in db.read_now(store.listing, (organization,)) if row.provider == PROVIDER]
+    assert db.write_now(store.remove, organization, row.id) is not None
+    store.sweep_departures(db)
     db.close()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from kontobahn import credits
 from kontobahn.access import factors, passwords, sessions, signin
 from kontobahn.api import idempotency, request_log, tasks
@@ -13,12 +15,15 @@ from kontobahn.bank_providers.fints import store as fints_store
 from kontobahn.bank_providers.sandbox import adapter as sandbox
 from kontobahn.banking.connect import steps
 from kontobahn.banking.connections import flows
+from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.routes import end_accesses
 from kontobahn.banking.merges import store as merges
 from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.reports import refresh, webhooks
+from kontobahn.banking.transactions import arrivals
 from kontobahn.books.adapter import books_jobs
 from kontobahn.datev import adapter as datev
+from kontobahn.db import Database
 from kontobahn.jobs import Job
 from kontobahn.ledger import transmissions
 from kontobahn.mail import outbox as mail_outbox
@@ -90,11 +95,17 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("refresh bank connections", 60, lambda: refresh.refresh_automatically(context)),
         Job("end bank accesses", 30, lambda: end_accesses(context)),
         Job("tidy bank connections", 30, tidy_bank_connections),
+        Job("sweep bank transactions", 5, lambda: asyncio.to_thread(_sweep_bank_transactions, db)),
         Job("make due invoice documents", 30, make_due_documents),
         Job("take in invoice files", 10, lambda: folder.take_in(context)),
         Job("read mailboxes", 30, lambda: mailbox.fetch_due(context)),
         *_mail_jobs(context),
     ]
+
+
+def _sweep_bank_transactions(db: Database) -> None:
+    arrivals.sweep(db)
+    connections.sweep_departures(db)
 
 
 def _mail_jobs(context: Context) -> list[Job]:

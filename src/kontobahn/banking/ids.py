@@ -5,7 +5,7 @@ The UPDATE locks the counter's row until the commit, so no lower number can beco
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kontobahn.db import Tx
 
@@ -26,6 +26,27 @@ def take(tx: Tx, organization_id: str, kind: Kind, count: int = 1) -> int:
     number, last = row
     # Changes are numbered within the organisation only: the number is a cursor, not an id.
     return int(last - count + 1 if kind == "change" else number * SPAN + last - count + 1)
+
+
+class Last(NamedTuple):
+    """The last numbers that were taken. That of a transaction is a whole id."""
+
+    transaction: int
+    change: int
+    payment: int
+
+
+def last(tx: Tx, organization_id: str) -> Last:
+    """Returns the last numbers, which nobody can take any further until the transaction ends."""
+    # Takes none, and locks the row.
+    take(tx, organization_id, "change", 0)
+    row = tx.one(
+        "SELECT number, last_transaction, last_change, last_payment FROM banking_counters WHERE organization_id = ?",
+        organization_id,
+    )
+    assert row is not None
+    number, transaction, change, payment = row
+    return Last(number * SPAN + transaction, change, payment)
 
 
 def _open(tx: Tx, organization_id: str) -> None:

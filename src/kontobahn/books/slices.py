@@ -21,13 +21,11 @@ from kontobahn.books.posting import Poster
 from kontobahn.books.read_models import TABLES, Block
 from kontobahn.books.satz import Satz, discount_accounts, legs_of
 from kontobahn.books.store import Client
-from kontobahn.db import Database, Row, Tx, chunked
+from kontobahn.db import Database, Row, Tx, chunked, fitting_length
 from kontobahn.errors import Conflict
 from kontobahn.ledger.konto import is_personenkonto
 
 T = TypeVar("T")
-# Slices are made longer or shorter until one takes about this long.
-SLICE_SECONDS = 0.25
 # A slice changes some pages of every index however short it is: on a busy machine, shorter ones would make it busier.
 FIRST_ROWS, MIN_ROWS, MAX_ROWS = 5_000, 1_000, 20_000
 # Rows are gathered, and what they change is written in the order of its keys: a slice in the order of the file would change a page
@@ -67,8 +65,7 @@ class Slices:
 
     def fitting(self, length: int, minimum: int, maximum: int) -> int:
         """Returns how long the next slice should be after one of this length."""
-        factor = min(2.0, max(0.25, SLICE_SECONDS / max(self.seconds, 0.001)))
-        return int(min(maximum, max(minimum, length * factor)))
+        return fitting_length(length, self.seconds, minimum, maximum)
 
     def in_slices(self, konten: set[str], fn: Callable[[Tx, set[str]], None]) -> None:
         """Calls the function with some of the accounts at a time, each time in a slice."""

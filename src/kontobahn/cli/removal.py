@@ -11,6 +11,7 @@ from kontobahn.access.organizations import Organization
 from kontobahn.api import idempotency
 from kontobahn.banking.connections import accounts, store
 from kontobahn.banking.payments import store as payments
+from kontobahn.banking.transactions import arrivals
 from kontobahn.books import store as books
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
@@ -105,7 +106,8 @@ def delete(tx: Tx, organization: Organization) -> dict[str, int]:
     tx.lock("organization", organization.id)
     removed = contents(tx, organization)
     for row in store.listing(tx, (organization.id,)):
-        store.remove(tx, row.organization_id, row.id)  # so that the access at the bank is ended too
+        store.remove(tx, row.organization_id, row.id, at_once=True)  # so that the access at the bank is ended too
+    arrivals.forget(tx, organization.id)
     idempotency.forget(tx, organization.id)
     guarded = _guarded(tx)  # empty now, but for what is kept
     for table, condition in tables_of_organizations(tx).items():

@@ -11,8 +11,9 @@ import typer
 from kontobahn.access import audit
 from kontobahn.banking.imports import store as imports
 from kontobahn.banking.imports.files import ReadFile, own_ibans
-from kontobahn.banking.imports.importer import StatementImporter, accounts_named
+from kontobahn.banking.imports.importer import StatementImporter, accounts_named, arrive
 from kontobahn.banking.imports.store import ImportResult
+from kontobahn.banking.transactions import arrivals
 from kontobahn.cli.common import DataOption, OrganizationOption, installation, progress_bar
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.db import Database, Tx
@@ -94,7 +95,11 @@ def _import_file(
     try:
         own = db.read_now(own_ibans, organization_id)
         with _read_file(file, ibans, own, unbalanced=unbalanced) as found:
-            result = db.write_now(unit, found)
+            arrive(db, organization_id, found)
+            try:
+                result = db.write_now(unit, found)
+            finally:
+                arrivals.give_up(db, found.arrivals)
     except StatementError as error:
         # The caller names the file already.
         return _outcome(file, nothing, error.without_file(file.name))

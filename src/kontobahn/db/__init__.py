@@ -31,6 +31,7 @@ from kontobahn.db.database import (
     chunked,
     do_alone,
     done_by,
+    fitting_length,
     run_in,
     short_read,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "chunked",
     "do_alone",
     "done_by",
+    "fitting_length",
     "open_database",
     "run_in",
     "short_read",

@@ -306,6 +306,16 @@ def chunked(values: Iterable[T]) -> Iterator[tuple[list[T], str]]:
         yield some + some[-1:] * (CHUNK - len(some)), IS_ONE_OF_A_CHUNK
 
 
+# Slices of large work are made longer or shorter until one takes about this long: others wait for it.
+SLICE_SECONDS = 0.25
+
+
+def fitting_length(length: int, seconds: float, minimum: int, maximum: int) -> int:
+    """Returns how long the next slice should be, after one of this length that took this long."""
+    factor = min(2.0, max(0.25, SLICE_SECONDS / max(seconds, 0.001)))
+    return int(min(maximum, max(minimum, length * factor)))
+
+
 class Table(Generic[R]):
     """``ACCOUNTS = Table("banking_accounts", AccountRow)``. `key` names the columns that identify a row."""
 

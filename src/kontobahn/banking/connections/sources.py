@@ -6,6 +6,7 @@ it adds facts to it, and never makes a second account.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from itertools import groupby
 from operator import itemgetter
@@ -49,12 +50,23 @@ def lock(tx: Tx, organization_id: str, reported: list[AccountFacts]) -> None:
     connections.lock_accounts(tx, organization_id, [facts.iban for facts in reported])
 
 
+def _no_number(facts: AccountFacts) -> int | None:
+    return None
+
+
 # Choice 45: one IBAN of an organisation is one account.
-def open_some(tx: Tx, organization_id: str, connection_id: str, reported: list[AccountFacts]) -> list[AccountRow]:
+def open_some(
+    tx: Tx,
+    organization_id: str,
+    connection_id: str,
+    reported: list[AccountFacts],
+    number: Callable[[AccountFacts], int | None] = _no_number,
+) -> list[AccountRow]:
     """Returns the accounts that a connection reports, in this order, as they are reported now. New ones are created.
 
     An account is the same if the provider calls it the same, or its identity is the same where that name changes from session to
-    session, or else its IBAN and currency are; if two could be meant by these, neither is. The accounts are locked.
+    session, or else its IBAN and currency are; if two could be meant by these, neither is. The accounts are locked. `number` says
+    which number a new one has, if one was taken for it before.
     """
     known = of_connection(tx, organization_id, connection_id)
     by_ref = {source.provider_ref: source for source in known}
@@ -72,7 +84,10 @@ def open_some(tx: Tx, organization_id: str, connection_id: str, reported: list[A
         source = by_ref.get(facts.provider_ref)
         account_id = source.account_id if source else _same_iban(tx, organization_id, reported, facts, taken)
         taken |= {account_id} if account_id is not None else set()
-        found.append(_save(tx, organization_id, connection_id, facts, source, account_id))
+        account = None if account_id is None else look_up(tx, organization_id, account_id)
+        if account is None:
+            account = _create(tx, organization_id, connection_id, facts, number(facts))
+        found.append(_save(tx, organization_id, connection_id, facts, source, account))
     return found
 
 
@@ -113,11 +128,8 @@ def _save(
     connection_id: str,
     facts: AccountFacts,
     source: SourceRow | None,
-    account_id: int | None,
+    account: AccountRow,
 ) -> AccountRow:
-    account = None if account_id is None else look_up(tx, organization_id, account_id)
-    if account is None:
-        account = _create(tx, organization_id, connection_id, facts)
     if source is None:
         SOURCES.insert(tx, SourceRow(organization_id, connection_id, facts.provider_ref, account.id, facts.identity))
     elif facts.identity is not None and source.identity != facts.identity:
@@ -133,10 +145,10 @@ def _save(
     return ACCOUNTS.update(tx, account, holder_name=account.holder_name or facts.holder_name, updated_at=tx.now)
 
 
-def _create(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) -> AccountRow:
+def _create(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts, number: int | None) -> AccountRow:
     account = AccountRow(
         organization_id=organization_id,
-        id=ids.take(tx, organization_id, "account"),
+        id=number or ids.take(tx, organization_id, "account"),
         connection_id=connection_id,
         iban=facts.iban,
         name=facts.name,

@@ -10,7 +10,7 @@ from kontobahn.banking import ids
 from kontobahn.banking.connections.rules import TRANSITIONS, TRIGGERS, ConnectionStatus, Trigger
 from kontobahn.banking.provider import FILES, Api, BankConnectionFacts, ConnectStart
 from kontobahn.banking.wire import EVENTS
-from kontobahn.db import Rounds, Table, Tx, short_read
+from kontobahn.db import Database, Rounds, Row, Table, Tx, short_read
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.sentences import said
@@ -160,12 +160,19 @@ def names_of_user(tx: Tx, organization_id: str, user_id: str) -> list[str]:
 
 
 def create(
-    tx: Tx, organization_id: str, *, provider: str, api: Api, owner_user_id: str | None, facts: BankConnectionFacts
+    tx: Tx,
+    organization_id: str,
+    *,
+    provider: str,
+    api: Api,
+    owner_user_id: str | None,
+    facts: BankConnectionFacts,
+    number: str | None = None,
 ) -> ConnectionRow:
-    """Writes an active connection, as its provider reports it."""
+    """Writes an active connection, as its provider reports it; with its own number, if one was taken for it before."""
     row = ConnectionRow(
         organization_id=organization_id,
-        id=str(ids.take(tx, organization_id, "connection")),
+        id=number or str(ids.take(tx, organization_id, "connection")),
         provider=provider,
         api=api,
         status="active",
@@ -291,11 +298,18 @@ def fail(
 
 
 def remove(
-    tx: Tx, organization_id: str, connection_id: str, refresh_type: str = "manual", *, at_provider: bool = True
+    tx: Tx,
+    organization_id: str,
+    connection_id: str,
+    refresh_type: str = "manual",
+    *,
+    at_provider: bool = True,
+    at_once: bool = False,
 ) -> ConnectionRow | None:
     """Removes the connection with the accounts that no other one reaches; its payments stay. Returns None if it is already gone.
 
-    Access at the provider is ended afterwards by a job, unless the provider has ended it already.
+    Access at the provider is ended afterwards by a job, unless the provider has ended it already; so are the transactions of accounts
+    that have many, which nobody sees from here on, unless they are to go `at_once`.
     """
     # Read under the lock: a flow may have been finished meanwhile, or the provider may use another reference by now.
     row = look_up_locked(tx, organization_id, connection_id)
@@ -309,7 +323,7 @@ def remove(
             row.organization_id, row.id,
         )  # fmt: skip
         return row
-    _remove_accounts(tx, row.organization_id, row.id)
+    _remove_accounts(tx, row.organization_id, row.id, LARGE if not at_once else _ANY)
     if at_provider:
         end_access(tx, row.provider, [row.provider_ref])
     _emit_destroyed(tx, row, refresh_type)
@@ -334,24 +348,31 @@ def _emit_destroyed(tx: Tx, row: ConnectionRow, refresh_type: str) -> None:
     emit_event(tx, row, "connection_destroyed", {"refresh_type": refresh_type})
 
 
-def _remove_accounts(tx: Tx, organization_id: str, connection_id: str) -> None:
+def _remove_accounts(tx: Tx, organization_id: str, connection_id: str, large: int) -> None:
     """Removes the accounts that no other connection reaches, with their transactions; the change feed reports these as removed.
 
-    From an account that another one reaches only what this one alone has announced is removed.
+    From an account that another one reaches only what this one alone has announced is removed. The transactions of an account that
+    has more than `large` are left to `sweep_departures`.
     """
     reached = tx.all(
-        "SELECT id, iban FROM banking_accounts WHERE organization_id = ? AND id IN"
+        "SELECT id, iban, posted + pending FROM banking_accounts WHERE organization_id = ? AND id IN"
         " (SELECT account_id FROM banking_account_sources WHERE organization_id = ? AND connection_id = ?) ORDER BY id",
         organization_id, organization_id, connection_id,
     )  # fmt: skip
-    lock_accounts(tx, organization_id, [iban for _, iban in reached])
+    lock_accounts(tx, organization_id, [iban for _, iban, _ in reached])
     tx.run(
         "DELETE FROM banking_account_sources WHERE organization_id = ? AND connection_id = ?",
         organization_id, connection_id,
     )  # fmt: skip
-    for account_id, _ in reached:
+    for account_id, _, count in reached:
         if lead(tx, organization_id, account_id) is None:
-            _remove_transactions(tx, organization_id, connection_id, account_id, "1 = 1")
+            if count > large:
+                tx.run(
+                    "INSERT INTO banking_departures (organization_id, account_id, connection_id) VALUES (?, ?, ?)",
+                    organization_id, account_id, connection_id,
+                )  # fmt: skip
+            else:
+                _remove_transactions(tx, organization_id, connection_id, account_id, "1 = 1")
             tx.run("DELETE FROM banking_statements WHERE account_id = ?", account_id)
             tx.run("DELETE FROM banking_statement_spans WHERE account_id = ?", account_id)
             _forget_merges(tx, organization_id, account_id)
@@ -394,6 +415,43 @@ def _remove_transactions(
         )  # fmt: skip
         tx.run(f"DELETE {selected}", account_id, *params)
     return count
+
+
+# --- Transactions of accounts that are gone
+
+
+# From this many on they are removed afterwards, in slices: others would wait for all of them.
+LARGE = 5_000
+ROWS_AT_ONCE = 5_000
+_ANY = 1 << 62
+
+
+def sweep_departures(db: Database) -> None:
+    """Removes the transactions of accounts that are gone, so that the change feed reports them."""
+    for organization_id, account_id, connection_id in db.read_now(_departures):
+        while db.write_now(_remove_some, organization_id, account_id, connection_id):
+            pass
+
+
+def _departures(tx: Tx) -> list[Row]:
+    return tx.all("SELECT organization_id, account_id, connection_id FROM banking_departures ORDER BY account_id")
+
+
+def _remove_some(tx: Tx, organization_id: str, account_id: int, connection_id: str) -> bool:
+    """Removes some. Returns whether there may be more."""
+    # Two may sweep at once: whoever takes numbers waits for the other, and finds what is left.
+    ids.take(tx, organization_id, "change", 0)
+    last = tx.one(
+        "SELECT id FROM banking_transactions WHERE account_id = ? ORDER BY id LIMIT 1 OFFSET ?",
+        account_id, ROWS_AT_ONCE - 1,
+    )  # fmt: skip
+    some, params = ("1 = 1", ()) if last is None else ("id <= ?", (last[0],))
+    _remove_transactions(tx, organization_id, connection_id, account_id, some, *params)
+    if last is None:
+        tx.run(
+            "DELETE FROM banking_departures WHERE organization_id = ? AND account_id = ?", organization_id, account_id
+        )
+    return last is not None
 
 
 # --- Accounts that several connections reach

@@ -23,6 +23,7 @@ from kontobahn.banking.connections import accounts
 from kontobahn.banking.imports.rules import Booking
 from kontobahn.banking.imports.store import identity_of, stated_ends
 from kontobahn.banking.provider import TransactionFacts
+from kontobahn.banking.transactions import arrivals
 from kontobahn.banking.transactions.wire import Reported, fingerprint, reported, texts_of
 from kontobahn.db import Tx
 from kontobahn.formats.statements import Closing, Entry, Item, Opening, StatementWarning, StatusReport
@@ -55,6 +56,9 @@ class ReadStatement(NamedTuple):
     sha256: str
     # The first and the last value date of its bookings.
     value_dates: tuple[date, date] | None
+    # The number of its bookings, and the first and the last day on which it has them.
+    booking_count: int
+    booked_days: tuple[str, str] | None
     # References that identify none of its entries, because several have them.
     shared_references: frozenset[str]
     spool: _Spool
@@ -147,6 +151,8 @@ class ReadFile:
         self, items: Iterable[Item], own_ibans: Iterable[str] = (), progress: Callable[[], None] = lambda: None
     ) -> None:
         self.parts: list[ReadStatement | StatementWarning | StatusReport] = []
+        # The entries of new accounts that are written already, by the place of their statement.
+        self.arrivals = arrivals.NONE
         self._own_ibans = frozenset(own_ibans)
         self._spool: _Spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - closed by `close`
         try:
@@ -208,6 +214,7 @@ class _Reading:
         self._bookings: list[Booking] = []
         self._references: Counter[str] = Counter()
         self._value_dates: tuple[date, date] | None = None
+        self._booked_days: tuple[str, str] | None = None
 
     def add(self, entry: Entry) -> None:
         line = _encode(msgspec.structs.replace(entry, line=0))
@@ -225,10 +232,13 @@ class _Reading:
         day, end_to_end_id = made_on(entry), entry.end_to_end_id
         low, high = self._value_dates or (day, day)
         self._value_dates = min(low, day), max(high, day)
+        booked_on = entry.booking_date.isoformat()
+        first, last = self._booked_days or (booked_on, booked_on)
+        self._booked_days = min(first, booked_on), max(last, booked_on)
         content = fingerprint(day, entry.amount_minor, entry.currency, entry.description, end_to_end_id)
         self._bookings.append(
             Booking(
-                self._count, entry.booking_date.isoformat(), entry.amount_minor, content, reference, end_to_end_id,
+                self._count, booked_on, entry.amount_minor, content, reference, end_to_end_id,
                 self._moved, batch=entry.number if entry.part else 0,
             )
         )  # fmt: skip
@@ -247,6 +257,8 @@ class _Reading:
             entry_count=self._count,
             sha256=self._digest.hexdigest(),
             value_dates=self._value_dates,
+            booking_count=len(self._bookings),
+            booked_days=self._booked_days,
             shared_references=shared,
             spool=self._spool,
             entries_at=self._at,

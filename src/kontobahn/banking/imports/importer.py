@@ -1,13 +1,15 @@
 """Imports statement files: accounts by IBAN, entries as transactions, status reports to their payments.
 
-A file is read before (`files.py`), and imported in one transaction. Booked statements may overlap, and must leave no gap between
+A file is read before (`files.py`), and imported in one transaction; the entries of a large statement of a new account are written before
+it, where nobody sees them. Booked statements may overlap, and must leave no gap between
 them that was not there before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
+from functools import cached_property, partial
 
 import msgspec
 
@@ -20,10 +22,12 @@ from kontobahn.banking.imports.rules import Booking, Gap, Plan, Span, Stretch, b
 from kontobahn.banking.imports.store import ImportResult
 from kontobahn.banking.payments import status_reports
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts
+from kontobahn.banking.transactions import arrivals
+from kontobahn.banking.transactions.arrivals import Arrived, Expected
 from kontobahn.banking.transactions.ingest import TransactionIngest, has_unconfirmed
 from kontobahn.banking.transactions.recognition import Delivery
 from kontobahn.banking.transactions.wire import Reported, Transaction
-from kontobahn.db import Tx
+from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.statements import (
     Closing,
@@ -68,9 +72,11 @@ class StatementImporter:
         self._changed_connections: set[str] = set()
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._warnings: list[StatementWarning] = []
+        self._arrivals = arrivals.NONE
 
     def import_file(self, file: ReadFile) -> ImportResult:
         """Raises StatementError if the file contradicts what is known, or leaves a gap."""
+        self._arrivals = file.arrivals
         self._lock(file)
         for part in file.parts:
             match part:
@@ -111,11 +117,11 @@ class StatementImporter:
             emit_refresh_complete(self._tx, row, "manual", held)
 
     def _import(self, read: ReadStatement) -> None:
-        account, connection_id = self._account(read.opening)
+        account, connection_id, arrived = self._account(read)
         if account.id not in self._seen:
             self._seen[account.id] = gaps(store.load_spans(self._tx, account.id))
         statement = StatementImport(
-            self._tx, account, connection_id, read, self._own_ibans, unbalanced=self._unbalanced
+            self._tx, account, connection_id, read, self._own_ibans, unbalanced=self._unbalanced, arrived=arrived
         )
         statement.run(self._source)
         self._counts["statements" if statement.is_new else "repeated"] += 1
@@ -142,27 +148,26 @@ class StatementImporter:
                 self._connections[ref] = connection_id
         connections.lock_accounts(self._tx, self._organization_id, ibans)
 
-    def _account(self, opening: Opening) -> tuple[AccountRow, str]:
-        """Returns the account that the statement is of, and the connection that stands for files of its bank."""
-        stated = opening.account
-        currency = stated.currency or (opening.balance.currency if opening.balance else "EUR")
+    def _account(self, read: ReadStatement) -> tuple[AccountRow, str, Arrived | None]:
+        """Returns the account that the statement is of, the connection that stands for files of its bank, and its entries if they
+        are written already."""
+        stated = read.opening.account
         connection_id = self._connection(stated.iban, stated.bank_name)
-        facts = AccountFacts(
-            f"{stated.iban}/{currency}",
-            f"Konto {stated.iban[-10:]}",
-            "checking",
-            None,
-            currency,
-            stated.iban,
-            stated.holder,
-        )
+        facts = account_of(read.opening)
         known = sources.find(self._tx, self._organization_id, connection_id, facts)
         if known is not None:
             # A file has no words for the account that would be better than those it has.
             facts = facts._replace(name=known.name, nature=known.nature, holder_name=stated.holder or known.holder_name)
         self._own_ibans.add(stated.iban)
-        [account] = sources.open_some(self._tx, self._organization_id, connection_id, [facts])
-        return account, connection_id
+        arrived = self._arrivals.by_key.get(read.entries_at)
+
+        def number(facts: AccountFacts) -> int | None:
+            is_same = read.rendered_for is not None and read.rendered_for.own_ibans == self._own_ibans
+            is_here = is_same and arrived is not None and arrived.appear(self._tx, connection_id)
+            return arrived.account_id if arrived and is_here else None
+
+        [account] = sources.open_some(self._tx, self._organization_id, connection_id, [facts], number)
+        return account, connection_id, arrived if arrived and arrived.account_id == account.id else None
 
     def _connection(self, iban: str, bank_name: str | None) -> str:
         """Returns the id of the connection that stands for files of the account's bank; each bank code has one."""
@@ -185,8 +190,9 @@ class StatementImporter:
                 display_name=name,
             )
             row = connections.create(
-                self._tx, self._organization_id, provider=FILES, api="partner", owner_user_id=None, facts=facts
-            )
+                self._tx, self._organization_id, provider=FILES, api="partner", owner_user_id=None, facts=facts,
+                number=self._arrivals.connections.get(ref),
+            )  # fmt: skip
             connections.lock(self._tx, self._organization_id, row.id)
             self._connections[ref] = row.id
         return self._connections[ref]
@@ -195,6 +201,52 @@ class StatementImporter:
         applied = status_reports.apply_report(self._tx, self._organization_id, report)
         self._counts["payments"] += applied.payments
         self._warnings += applied.warnings
+
+
+def arrive(db: Database, organization_id: str, file: ReadFile) -> None:
+    """Writes the entries of large statements of new accounts, in slices that nobody sees, before the transaction that imports the
+    file."""
+    if any(isinstance(part, ReadStatement) and part.entry_count >= arrivals.LARGE for part in file.parts):
+        file.arrivals = arrivals.arrive(db, organization_id, db.read_now(_expected, organization_id, file))
+
+
+def _expected(tx: Tx, organization_id: str, file: ReadFile) -> list[Expected]:
+    found: dict[str, Expected] = {}
+    for read in file.parts:
+        if not isinstance(read, ReadStatement):
+            continue
+        facts, ref = account_of(read.opening), _bank_ref(organization_id, read.opening.account.iban)
+        # Those after the first one of an account are compared with what that has brought.
+        if facts.provider_ref in found:
+            continue
+        connection = connections.by_provider_ref(tx, FILES, ref)
+        connection_id = None if connection is None else connection.id
+        is_known = sources.find(tx, organization_id, connection_id or "", facts) is not None
+        found[facts.provider_ref] = Expected(
+            read.entries_at, facts.iban, connection_id, ref,
+            0 if is_known or read.rendered_for is None else read.entry_count, partial(_rendered, read),
+        )  # fmt: skip
+    return list(found.values())
+
+
+def _rendered(read: ReadStatement) -> Iterator[Reported]:
+    assert read.rendered_for is not None
+    return (booking for _, booking in read.reported(read.rendered_for))
+
+
+def account_of(opening: Opening) -> AccountFacts:
+    """The account that a statement is of, in the words of the file."""
+    stated = opening.account
+    currency = stated.currency or (opening.balance.currency if opening.balance else "EUR")
+    return AccountFacts(
+        f"{stated.iban}/{currency}",
+        f"Konto {stated.iban[-10:]}",
+        "checking",
+        None,
+        currency,
+        stated.iban,
+        stated.holder,
+    )
 
 
 def _bank_ref(organization_id: str, iban: str) -> str:
@@ -240,15 +292,17 @@ class StatementImport:
         own_ibans: set[str],
         *,
         unbalanced: bool,
+        arrived: Arrived | None = None,
     ) -> None:
         self._tx = tx
+        self._arrived = arrived
         self.account = account
         self._connection_id = connection_id
         self._statement = statement
         self._opening = statement.opening
         self._own_ibans = own_ibans
         self._unbalanced = unbalanced
-        self._bookings = statement.bookings()
+        self._opens_minor = 0
         # A booked statement with a balance has all bookings up to it.
         delivery = Delivery(connection_id, ids_are_firm=True, references=self._references)
         self.ingest = TransactionIngest(tx, account, delivery)
@@ -295,7 +349,7 @@ class StatementImport:
         )
         self._ingest_entries(plan.shared, identity, ends and ends.opens_minor)
         self._attach(plan, identity, ends and ends.opens_minor)
-        self.is_new = len(plan.shared) < len(self._bookings) or "inside" not in plan.relations.values()
+        self.is_new = len(plan.shared) < self._statement.booking_count or "inside" not in plan.relations.values()
         if closing.balance is not None:
             # A booking that intraday reports showed by then, but no statement contains, did not happen.
             day = closing.balance.day
@@ -306,24 +360,30 @@ class StatementImport:
 
     def _stretch(self, closing: Closing, ends: store.Ends | None) -> Stretch:
         opening = self._opening
-        days = [booking.booked_on for booking in self._bookings]
-        start = ends.opens_minor if ends else 0
-        self._bookings = [
-            booking._replace(balance_minor=start + (booking.balance_minor or 0)) for booking in self._bookings
-        ]
-        closes_on = str(store.closes_on(closing) or max(days, default=""))
+        first, last = self._statement.booked_days or ("", "")
+        self._opens_minor = ends.opens_minor if ends else 0
+        closes_on = str(store.closes_on(closing) or last)
         opens = opening.balance.day if opening.balance else opening.from_date
-        opens_on = str(opens or min(days, default=closes_on))
         return Stretch(
-            start, opens_on, ends.closes_minor if ends else 0, closes_on, min(days, default=closes_on),
-            max(days, default=closes_on), opening.number, opening.number, opening.statement_id,
+            self._opens_minor, str(opens or first or closes_on), ends.closes_minor if ends else 0, closes_on,
+            first or closes_on, last or closes_on, opening.number, opening.number, opening.statement_id,
         )  # fmt: skip
+
+    @cached_property
+    def _bookings(self) -> list[Booking]:
+        start = self._opens_minor
+        return [
+            booking._replace(balance_minor=start + (booking.balance_minor or 0))
+            for booking in self._statement.bookings()
+        ]
 
     def _compare(self, stated: Stretch, spans: list[Span], *, by_balances: bool) -> Plan:
         """Finds the bookings that are already known, judged by the balances if they prove anything."""
         rows: list[Booking] = []
         if stated.begins_on and store.has_statements(self._tx, self.account.id):
             rows = store.rows_between(self._tx, self.account.id, self._statement.value_dates, stated)
+        if not rows and not spans:
+            return Plan({}, {})
         if by_balances:
             plan = compare(stated, self._bookings, spans, rows)
             if plan is not None:
@@ -355,7 +415,14 @@ class StatementImport:
     def _ingest_entries(self, shared: dict[int, Booking], identity: str | None, balance: int | None) -> None:
         if len(shared) == self._statement.entry_count:
             return
-        bookings = self._statement.reported(RenderContext(frozenset(self._own_ibans), identity, balance))
+        context = RenderContext(frozenset(self._own_ibans), identity, balance)
+        if self._arrived is not None:
+            # Nothing else can be in an account that did not exist.
+            assert context == self._statement.rendered_for
+            assert not shared
+            self.ingest.take_in(self._arrived.rows, self._arrived.first_id, self._arrived.size)
+            return
+        bookings = self._statement.reported(context)
         self.ingest.add(booking for number, booking in bookings if number not in shared)
 
     def _attach(self, plan: Plan, identity: str | None, balance: int | None) -> None:

@@ -14,8 +14,9 @@ from kontobahn.api.tasks import Tasks, Work
 from kontobahn.api.wire import Answer, ListQuery, OrganizationQuery, Timestamp, Upload, Uuid
 from kontobahn.banking.imports import store
 from kontobahn.banking.imports.files import ReadFile, own_ibans
-from kontobahn.banking.imports.importer import StatementImporter, accounts_named
+from kontobahn.banking.imports.importer import StatementImporter, accounts_named, arrive
 from kontobahn.banking.imports.store import TASK_KIND, File, ImportRow
+from kontobahn.banking.transactions import arrivals
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
@@ -97,6 +98,7 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
         body.file.seek(0)
         items = read(body.file, file.source, ibans=ibans, unbalanced=query.unbalanced)
         found = await _READERS.run(ReadFile, items, await call.read(own_ibans, organization_id))
+        await _READERS.run(arrive, call.context.db, organization_id, found)
 
     def commit(tx: Tx, task_id: str) -> Data[StatementImportReport]:
         assert found is not None
@@ -109,6 +111,7 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
     async def tidy(task_id: str) -> None:
         if found is not None:
             await asyncio.to_thread(found.close)
+            await asyncio.to_thread(arrivals.give_up, call.context.db, found.arrivals)
 
     try:
         return await call.context.part(Tasks).run(

@@ -16,7 +16,6 @@ from kontobahn import credits, log
 from kontobahn.access import audit, organizations
 from kontobahn.access.principal import Principal, ask_in_scope, in_scope
 from kontobahn.banking.connections import accounts
-from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments.rules import AWAITING_PAYER, CHECKS_COUNT, FINAL, outcome_of
 from kontobahn.banking.payments.wire import EVERYTHING, OrderWarning, PaymentEvent, PaymentsQuery
 from kontobahn.banking.provider import (
@@ -436,13 +435,15 @@ def apply_start(tx: Tx, row: PaymentRow, start: PaymentStart, source: str) -> Pa
 
 
 # Choice 27: a posted debit with the same end-to-end id and amount settles an executed payment.
-def find_paid(tx: Tx, account: AccountRow, end_to_end_id: str | None, amount_minor: int) -> int | None:
+def find_paid(
+    tx: Tx, organization_id: str, account_id: int, iban: str | None, end_to_end_id: str | None, amount_minor: int
+) -> int | None:
     """Returns the id of the payment that a debit on this account belongs to."""
     if amount_minor >= 0 or end_to_end_id is None or not end_to_end_id.startswith(END_TO_END_PREFIX):
         return None
     row = tx.one(
         "SELECT id FROM banking_payments WHERE organization_id = ? AND end_to_end_id = ? AND (account_id = ? OR debtor_iban = ?)",
-        account.organization_id, end_to_end_id, account.id, account.iban or "",
+        organization_id, end_to_end_id, account_id, iban or "",
     )  # fmt: skip
     return None if row is None else int(row[0])
 

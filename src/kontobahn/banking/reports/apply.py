@@ -23,6 +23,7 @@ from kontobahn.banking.payments import store as payments
 from kontobahn.banking.payments.store import apply
 from kontobahn.banking.provider import (
     OVERLAP,
+    AccountFacts,
     Banking,
     BankProvider,
     ConnectionFailed,
@@ -36,11 +37,13 @@ from kontobahn.banking.provider import (
     Snapshot,
 )
 from kontobahn.banking.reports.gathered import Gathered, without_repeats
+from kontobahn.banking.transactions import arrivals
+from kontobahn.banking.transactions.arrivals import Arrivals, Expected
 from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
 from kontobahn.banking.transactions.recognition import Delivery, references_of
 from kontobahn.banking.transactions.wire import Reported
 from kontobahn.clock import berlin_date
-from kontobahn.db import Tx
+from kontobahn.db import Database, Tx
 
 # Limits of one fetch.
 MAX_PAGES, MAX_TRANSACTIONS = 2_000, 500_000
@@ -53,6 +56,8 @@ class NotKnownYet(Exception):
 class Prepared(NamedTuple):
     report: Report
     snapshot: Snapshot | None
+    # The transactions of new accounts that are written already, by the provider's names of the accounts.
+    arrivals: Arrivals = arrivals.NONE
 
 
 async def apply_unstored(
@@ -67,7 +72,17 @@ async def prepare(
     context: Context, provider_name: str, reports: Sequence[Report], person: PersonHere | None = None
 ) -> list[Prepared]:
     provider = context.part(Banking).provider(provider_name)
-    return [await _prepare(context, provider, report, person) for report in reports]
+    prepared = [await _prepare(context, provider, report, person) for report in reports]
+    return [await asyncio.to_thread(_arrived, context.db, provider_name, one) for one in prepared]
+
+
+def _arrived(db: Database, provider: str, prepared: Prepared) -> Prepared:
+    report, snapshot = prepared.report, prepared.snapshot
+    if snapshot is None or not isinstance(report, ConnectionFinished) or len(snapshot.transactions) < arrivals.LARGE:
+        return prepared
+    if not isinstance(snapshot.transactions, Gathered):
+        snapshot = snapshot._replace(transactions=Gathered(snapshot.transactions))
+    return Prepared(report, snapshot, arrive(db, provider, snapshot, report.pending_token))
 
 
 async def _prepare(context: Context, provider: BankProvider, report: Report, person: PersonHere | None) -> Prepared:
@@ -137,17 +152,19 @@ def apply_all(
     """Applies reports in one transaction, unless that was done before."""
     if not is_first(tx):
         return
-    for report, snapshot in prepared:
-        if not apply_report(tx, provider, report, snapshot):
+    for report, snapshot, written in prepared:
+        if not apply_report(tx, provider, report, snapshot, written):
             log.warning("report_of_unknown", provider=provider, report=type(report).__name__)
 
 
-def apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | None) -> bool:
+def apply_report(
+    tx: Tx, provider: str, report: Report, snapshot: Snapshot | None, written: Arrivals = arrivals.NONE
+) -> bool:
     """Applies a report. Returns False if it is about nothing known here."""
     match report:
         case ConnectionFinished():
             assert snapshot is not None
-            return apply_finished(tx, provider, snapshot, report.pending_token) is not None
+            return apply_finished(tx, provider, snapshot, report.pending_token, written) is not None
         case ConnectionFailed():
             return apply_failed(tx, provider, report)
         case ConnectionGone():
@@ -164,7 +181,9 @@ def apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | Non
 # --- Connections
 
 
-def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str | None) -> ConnectionRow | None:
+def apply_finished(
+    tx: Tx, provider: str, snapshot: Snapshot, pending_token: str | None, written: Arrivals = arrivals.NONE
+) -> ConnectionRow | None:
     """Stores what the bank reports of a connection. Returns None if neither the connection nor the flow is known."""
     facts = snapshot.connection
     flow = find(tx, provider, pending_token)
@@ -187,7 +206,7 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
             return None
         # Before a number is taken for the connection.
         sources.lock(tx, flow.organization_id, snapshot.accounts)
-        row = _replace_placeholder(tx, flow, snapshot)
+        row = _replace_placeholder(tx, flow, snapshot, written.connections.get(facts.provider_ref))
         refresh_type, is_new = "manual", True
     else:
         refresh_type, is_new = row.refresh_type or "automatic", row.status != "active"
@@ -202,7 +221,7 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
     if flow is not None and flow.connection_id is None:
         FLOWS.update(tx, flow, connection_id=row.id)
     before = accounts.of_connection(tx, row.organization_id, row.id)
-    counts = ingest_snapshot(tx, row, snapshot)
+    counts = ingest_snapshot(tx, row, snapshot, written)
     after = accounts.of_connection(tx, row.organization_id, row.id)
     if not snapshot.is_partial and not any(found.is_lost for found in snapshot.not_read):
         # An account that is new here has older transactions than were asked for: the next fetch goes back to the beginning.
@@ -214,7 +233,7 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
     return row
 
 
-def _replace_placeholder(tx: Tx, flow: FlowRow, snapshot: Snapshot) -> ConnectionRow:
+def _replace_placeholder(tx: Tx, flow: FlowRow, snapshot: Snapshot, number: str | None) -> ConnectionRow:
     # Choice 23: also after the clean-up has removed it.
     tx.run(
         f"DELETE FROM {CONNECTIONS.name} WHERE organization_id = ? AND id = ?", flow.organization_id, flow.pending_token
@@ -223,16 +242,52 @@ def _replace_placeholder(tx: Tx, flow: FlowRow, snapshot: Snapshot) -> Connectio
     if owner is not None and not users.exists(tx, owner):
         owner = None
     return connections.create(
-        tx, flow.organization_id, provider=flow.provider, api=flow.api, owner_user_id=owner, facts=snapshot.connection
-    )
+        tx, flow.organization_id, provider=flow.provider, api=flow.api, owner_user_id=owner, facts=snapshot.connection,
+        number=number,
+    )  # fmt: skip
 
 
-def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
+def arrive(db: Database, provider: str, snapshot: Snapshot, pending_token: str | None) -> Arrivals:
+    """Writes the transactions of new accounts that have many, in slices that nobody sees, before the transaction that stores what the
+    bank reports."""
+    found = snapshot.transactions
+    if not isinstance(found, Gathered):
+        return arrivals.NONE
+    owner = db.read_now(_owner_of, provider, snapshot, pending_token)
+    if owner is None:
+        return arrivals.NONE
+    organization_id, connection_id = owner
+    expected = [
+        Expected(
+            facts.provider_ref, facts.iban, connection_id, snapshot.connection.provider_ref,
+            found.count_of(facts.provider_ref), partial(found.of_account, facts.provider_ref),
+        )
+        for facts in snapshot.accounts
+        if db.read_now(sources.find, organization_id, connection_id or "", facts) is None
+    ]  # fmt: skip
+    return arrivals.arrive(db, organization_id, expected)
+
+
+def _owner_of(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str | None) -> tuple[str, str | None] | None:
+    """Returns the organisation, and the connection if it is there already; None if neither it nor its flow is."""
+    row = connections.by_provider_ref(tx, provider, snapshot.connection.provider_ref)
+    if row is not None:
+        return row.organization_id, row.id
+    flow = find(tx, provider, pending_token)
+    return None if flow is None else (flow.organization_id, flow.connection_id)
+
+
+def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot, written: Arrivals = arrivals.NONE) -> Counts:
     found = snapshot.transactions
     transactions = found if isinstance(found, Gathered) else Gathered(found)
     added = modified = removed = 0
     sources.lock(tx, row.organization_id, snapshot.accounts)
-    reached = sources.open_some(tx, row.organization_id, row.id, snapshot.accounts)
+
+    def number(facts: AccountFacts) -> int | None:
+        arrived = written.by_key.get(facts.provider_ref)
+        return arrived.account_id if arrived is not None and arrived.appear(tx, row.id) else None
+
+    reached = sources.open_some(tx, row.organization_id, row.id, snapshot.accounts, number)
     for account_facts, known in zip(snapshot.accounts, reached, strict=True):
         account = sources.tell_balance(tx, known, row.id, account_facts.balance_minor, account_facts.balance_on)
         not_read = [found for found in snapshot.not_read if found.account_ref == account_facts.provider_ref]
@@ -241,7 +296,11 @@ def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
         reported = partial(transactions.of_account, account_facts.provider_ref)
         delivery = Delivery(row.id, is_whole=is_whole, references=partial(_references, reported))
         ingest = TransactionIngest(tx, account, delivery)
-        ingest.add(reported())
+        arrived = written.by_key.get(account_facts.provider_ref)
+        if arrived is not None and arrived.account_id == account.id:
+            ingest.take_in(arrived.rows, arrived.first_id, arrived.size)
+        else:
+            ingest.add(reported())
         if is_whole:
             ingest.remove_missing_pending()
         counts = ingest.finish()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any, BinaryIO
@@ -27,12 +28,14 @@ class Gathered(Collection[TransactionFacts]):
         self._blocks: dict[str, list[tuple[int, int]]] = {}
         self._waiting: dict[str, list[TransactionFacts]] = {}
         self._waiting_count = self._count = 0
+        self._counts: Counter[str] = Counter()
         self.add(transactions)
 
     def add(self, transactions: Iterable[TransactionFacts]) -> None:
         for facts in transactions:
             self._waiting.setdefault(facts.account_ref, []).append(facts)
             self._count += 1
+            self._counts[facts.account_ref] += 1
             self._waiting_count += 1
             if self._waiting_count >= IN_MEMORY:
                 self._spill()
@@ -63,6 +66,10 @@ class Gathered(Collection[TransactionFacts]):
         for account_ref in dict.fromkeys((*self._blocks, *self._waiting)):
             for booking in self.of_account(account_ref):
                 yield booking.facts()
+
+    def count_of(self, account_ref: str) -> int:
+        """The number of the account's transactions."""
+        return self._counts[account_ref]
 
     def __len__(self) -> int:
         return self._count

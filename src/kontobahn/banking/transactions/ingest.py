@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -28,7 +28,7 @@ CHUNK = 2000
 _decode = msgspec.json.Decoder(Transaction).decode
 
 # Written from plain tuples in this order: it runs for every booking of an import.
-_INSERT = (
+INSERT = (
     "INSERT INTO banking_transactions (account_id, id, made_on, amount_minor, status, provider_ref, fingerprint, statement,"
     " end_to_end_id, payment_id, first_change, last_change, wire, booked_on, balance_minor, source, batch)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -41,6 +41,30 @@ _INTO_STATEMENT = (
     "UPDATE banking_transactions SET statement = ?, booked_on = ?, balance_minor = ?, provider_ref = ?, source = ?"
     " WHERE account_id = ? AND id = ?"
 )
+
+
+class Owner(NamedTuple):
+    """The account that rows are of, and the connection that they come by."""
+
+    organization_id: str
+    account_id: int
+    iban: str | None
+    connection_id: str
+
+
+class NewRows(NamedTuple):
+    """Rows for `INSERT`, and what they come to."""
+
+    rows: list[tuple[Any, ...]]
+    posted: int
+    pending: int
+    # Posted debits of payments: (payment, amount).
+    debits: list[tuple[int, int]]
+
+    def with_sums_of(self, more: NewRows) -> NewRows:
+        return self._replace(
+            posted=self.posted + more.posted, pending=self.pending + more.pending, debits=self.debits + more.debits
+        )
 
 
 class Counts(NamedTuple):
@@ -63,7 +87,7 @@ class TransactionIngest:
         self.added = self.modified = self.removed = self.left_out = 0
 
     def add(self, bookings: Iterable[Reported]) -> None:
-        for chunk in _chunks(bookings):
+        for chunk in chunks(bookings):
             outcome = self._rows.recognise(chunk)
             for found in outcome.found:
                 self._update(found.known, found.booking, is_exact=found.is_exact)
@@ -116,28 +140,18 @@ class TransactionIngest:
         tx, account = self._tx, self._account
         first_id = ids.take(tx, account.organization_id, "transaction", len(new))
         change = ids.take(tx, account.organization_id, "change", len(new))
-        time = encode(to_datetime(tx.now)).decode()
-        rows = []
-        batch: tuple[str | None, int] = (None, 0)
-        for offset, (booking, looks_duplicated) in enumerate(new):
-            number = first_id + offset
-            if booking.batch != batch[0]:
-                batch = booking.batch, number
-            texts = booking.texts or texts_of(booking.facts())
-            payment = find_paid(tx, account, texts.end_to_end_id, booking.amount_minor)
-            is_duplicate = looks_duplicated if booking.duplicated is None else booking.duplicated
-            rows.append((
-                account.id, number, booking.made_on.isoformat(), booking.amount_minor, booking.status, booking.provider_ref,
-                booking.fingerprint, booking.statement, texts.end_to_end_id, payment, change + offset, change + offset,
-                texts.stored(number, account.id, payment, time, is_duplicate=is_duplicate), booking.booked_on,
-                booking.balance_minor, self._connection_id, batch[1] if booking.batch else None,
-            ))  # fmt: skip
-            self._rows.matched.add(number)
-            self._count(booking.status, 1)
-            if payment is not None and booking.status == "posted":
-                self._debits.append((payment, booking.amount_minor))
-        tx.many(_INSERT, rows)
-        self.added += len(rows)
+        owner = Owner(account.organization_id, account.id, account.iban, self._connection_id)
+        made = rows_of(tx, owner, new, first_id, change, tx.now)
+        tx.many(INSERT, made.rows)
+        self.take_in(made, first_id, len(new))
+
+    def take_in(self, made: NewRows, first_id: int, count: int) -> None:
+        """Counts rows that are written."""
+        self._rows.matched.update(range(first_id, first_id + count))
+        self._posted += made.posted
+        self._pending_count += made.pending
+        self._debits += made.debits
+        self.added += count
 
     def _update(self, known: KnownRow, booking: Reported, *, is_exact: bool) -> None:
         """Updates a row to what the bank reports now, if that is anything new.
@@ -155,7 +169,7 @@ class TransactionIngest:
         before = self._read(known)
         end_to_end_id, parsed, extra = parse_description(facts)
         extra.details = before.extra.details
-        payment = find_paid(tx, account, end_to_end_id, facts.amount_minor)
+        payment = find_paid(tx, account.organization_id, account.id, account.iban, end_to_end_id, facts.amount_minor)
         after = msgspec.structs.replace(
             before, payment_id=None if payment is None else str(payment), mode=facts.mode, status=facts.status,
             made_on=facts.made_on, amount=from_minor(facts.amount_minor), currency_code=facts.currency_code,
@@ -269,7 +283,48 @@ def has_unconfirmed(tx: Tx, account_id: int, first: str) -> bool:
     return found is not None
 
 
-def _chunks(bookings: Iterable[Reported]) -> Iterator[list[Reported]]:
+def rows_of(
+    tx: Tx, owner: Owner, new: list[tuple[Reported, bool]], first_id: int, first_change: int, now: int
+) -> NewRows:
+    """Makes rows of bookings, each of which may look like one that was reported twice, with rising numbers."""
+    time = encode(to_datetime(now)).decode()
+    rows: list[tuple[Any, ...]] = []
+    debits: list[tuple[int, int]] = []
+    posted = 0
+    batch: tuple[str | None, int] = (None, 0)
+    for offset, (booking, looks_duplicated) in enumerate(new):
+        number, change = first_id + offset, first_change + offset
+        if booking.batch != batch[0]:
+            batch = booking.batch, number
+        texts = booking.texts or texts_of(booking.facts())
+        payment = find_paid(
+            tx, owner.organization_id, owner.account_id, owner.iban, texts.end_to_end_id, booking.amount_minor
+        )
+        is_duplicate = looks_duplicated if booking.duplicated is None else booking.duplicated
+        rows.append((
+            owner.account_id, number, booking.made_on.isoformat(), booking.amount_minor, booking.status, booking.provider_ref,
+            booking.fingerprint, booking.statement, texts.end_to_end_id, payment, change, change,
+            texts.stored(number, owner.account_id, payment, time, is_duplicate=is_duplicate), booking.booked_on,
+            booking.balance_minor, owner.connection_id, batch[1] if booking.batch else None,
+        ))  # fmt: skip
+        if booking.status == "posted":
+            posted += 1
+            if payment is not None:
+                debits.append((payment, booking.amount_minor))
+    return NewRows(rows, posted, len(rows) - posted, debits)
+
+
+def remove_rows(tx: Tx, account_id: int, count: int) -> int:
+    """Deletes some rows that were never seen, of an account that is not there. Returns how many."""
+    return tx.run(
+        "DELETE FROM banking_transactions WHERE account_id = ? AND id IN"
+        " (SELECT id FROM banking_transactions WHERE account_id = ? ORDER BY id LIMIT ?)"
+        " AND NOT EXISTS (SELECT 1 FROM banking_accounts a WHERE a.id = ?)",
+        account_id, account_id, count, account_id,
+    )  # fmt: skip
+
+
+def chunks(bookings: Iterable[Reported]) -> Iterator[list[Reported]]:
     """Yields some at a time, the parts of a batch together."""
     chunk: list[Reported] = []
     for booking in bookings:

@@ -227,6 +227,24 @@ CREATE INDEX banking_transactions_pending ON banking_transactions (account_id, a
 -- Those that a statement may still confirm, or show not to be there.
 CREATE INDEX banking_transactions_unconfirmed ON banking_transactions (account_id, made_on) WHERE statement IS NULL;
 
+-- Accounts that are not there yet, whose transactions are being written where nobody sees them: an account that is not there has none.
+CREATE TABLE banking_arrivals (
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  account_id BIGINT NOT NULL,
+  -- 0 if they were given up.
+  lease_until BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, account_id)
+);
+
+-- Accounts that are gone, whose transactions are still to be removed and reported as removed.
+CREATE TABLE banking_departures (
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  account_id BIGINT NOT NULL,
+  -- The connection that was removed.
+  connection_id TEXT NOT NULL,
+  PRIMARY KEY (organization_id, account_id)
+);
+
 -- Transactions that are gone, which the change feed still has to report.
 CREATE TABLE banking_removed_transactions (
   organization_id TEXT NOT NULL REFERENCES organizations (id),
