@@ -17,7 +17,7 @@ import pytest
 
 from kontobahn.clock import ManualClock
 from kontobahn.db import Database, Question, Rounds, ShortRead, Tx, ask, ask_one, open_database, short_read
-from kontobahn.db.sqlite import PAGE_BYTES, Checkpoints, SqliteEngine
+from kontobahn.db.sqlite import PAGE_BYTES, READER_THREADS, Checkpoints, SqliteEngine
 from kontobahn.errors import DatabaseUnavailable
 from kontobahn.settings import load
 from kontobahn.threads import work_for
@@ -299,6 +299,20 @@ def test_a_lost_postgres_is_503_and_comes_back_without_a_restart(tmp_path: Path)
         assert db.write_now(add, 1) == 1
         assert value(db) == 1
         db.close()
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_a_file_that_no_reader_can_open_is_503_and_comes_back_without_a_restart(db: Database, tmp_path: Path) -> None:
+    """A reader opens it for the first unit that it reads."""
+    file, away = tmp_path / "kontobahn.sqlite3", tmp_path / "away"
+    file.rename(away)
+    file.mkdir()
+    for _ in range(READER_THREADS + 1):
+        with pytest.raises(DatabaseUnavailable):
+            value(db)
+    file.rmdir()
+    away.rename(file)
+    assert value(db) == 0
 
 
 def test_a_new_file_has_pages_that_hold_a_transaction_whole(tmp_path: Path) -> None:
