@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from kontobahn.access import keys
-from kontobahn.access.principal import Principal, Scope
+from kontobahn.access.principal import Limits, Principal, Scope
 from kontobahn.assistants import prepared
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Forbidden
@@ -142,6 +142,29 @@ def test_above_the_limit_an_approved_payment_still_waits_for_a_second_person(
     [payment] = service.get(PAYMENTS, owner.key).json()["data"]
     assert payment["release"]["state"] == "waiting"
     assert bank.provider.asked == []
+
+
+@pytest.mark.either_engine
+def test_what_was_approved_counts_on_its_day_and_what_was_decided_about_is_prepared_anew(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    karl = Releaser(service, owner, "karl@muster.example")
+    key = service.db.write_now(
+        keys.create, service.vault, owner.id, "limited", ACTOR, role="admin", limits=Limits(None, 100_00)
+    ).secret
+    account = account_id(service, owner)
+
+    def prepare_with_limit(amount: str) -> httpx.Response:
+        return service.post(f"{BASE}/payments", key, json=to_prepare(account, amount=amount))
+
+    first = prepare_with_limit("60.00").json()["data"]
+    assert approve(karl, first).status_code == 303
+    refused = prepare_with_limit("40.01")
+    assert (refused.status_code, refused.json()["field"]) == (403, "amount")
+    assert "40.00 EUR are left today" in refused.json()["error"]
+    item = one(service, owner, amount="5.00")
+    assert karl.act(f"/dashboard/assistants/{item['id']}/refuse").status_code == 303
+    assert one(service, owner, amount="5.00")["id"] != item["id"]
 
 
 @pytest.mark.either_engine

@@ -274,7 +274,7 @@ def _prepare(tx: Tx, call: Call, organization_id: str, kind: Kind, content: byte
         call.status = 200
         return Data(shown(known, tx.now, call.context.settings.base_url))
     if kind == "payment":
-        check_key_limits(tx, call.principal, amount_minor, CURRENCY, call.context.part(Banking))
+        _check_limits(tx, call, amount_minor)
     tx.run(
         "UPDATE assistants_prepared SET state = 'expired' WHERE organization_id = ? AND state = 'waiting' AND expires_at <= ?",
         organization_id, tx.now,
@@ -290,6 +290,14 @@ def _prepare(tx: Tx, call: Call, organization_id: str, kind: Kind, content: byte
     PREPARED.insert(tx, row)
     audit.record(tx, organization_id, call.actor, f"assistants.prepare_{kind}", row.id, **_facts(row))
     return Data(shown(row, tx.now, call.context.settings.base_url))
+
+
+def _check_limits(tx: Tx, call: Call, amount_minor: int) -> None:
+    try:
+        check_key_limits(tx, call.principal, amount_minor, CURRENCY, call.context.part(Banking))
+    except Forbidden as error:
+        # Its sentence has the figures; the fields beside it are those of a call for payments.
+        raise Forbidden(error.args[0], field="amount").retryable() from None
 
 
 def _digest(kind: Kind, content: bytes) -> str:

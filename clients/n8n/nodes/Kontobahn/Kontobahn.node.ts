@@ -12,6 +12,9 @@ import { PROPERTIES } from './properties';
 import { LIST_SEARCH } from './search';
 import { operationOf } from './table';
 
+/** Whether an agent calls the node as its tool. An n8n of 1.x may not know. */
+const isTool = (context: Partial<Pick<IExecuteFunctions, 'isToolExecution'>>) => context.isToolExecution?.() ?? false;
+
 export class Kontobahn implements INodeType {
 	description: INodeTypeDescription = {
 		displayName: 'Kontobahn',
@@ -48,7 +51,8 @@ export class Kontobahn implements INodeType {
 					error instanceof NodeApiError || error instanceof NodeOperationError
 						? error
 						: new NodeApiError(this.getNode(), error as JsonObject, { itemIndex });
-				if (!this.continueOnFail()) throw known;
+				// A model learns nothing from an error that is thrown: n8n hands it an empty answer.
+				if (!this.continueOnFail() && !isTool(this)) throw known;
 				done.push({
 					json: { ...items[itemIndex].json, error: known.message, error_description: known.description ?? null },
 					// Where there is an output for errors, n8n finds by this what belongs there; elsewhere it would drop the item.
