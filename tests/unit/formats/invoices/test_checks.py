@@ -150,6 +150,14 @@ def test_the_place_of_a_finding_is_where_the_fault_is() -> None:
     )
 
 
+def test_an_allowance_of_one_line_among_others_needs_its_reason() -> None:
+    plant, rule = FAULTS["line allowance without reason"]
+    other = PLAIN.lines[0]._replace(id="4")
+    twice = plant(PLAIN)._replace(lines=(other, *plant(PLAIN).lines))
+    found = {finding.rule: finding.path for finding in judged(written(twice, "ubl")).findings}
+    assert "cac:InvoiceLine[2]" in found[rule]
+
+
 def test_sums_that_do_not_add_up_are_a_warning_and_stay_as_they_are() -> None:
     line = PLAIN.lines[0]._replace(net_minor=4_003)
     totals = PLAIN.totals._replace(gross_minor=4_299)

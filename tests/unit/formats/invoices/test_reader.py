@@ -149,3 +149,35 @@ def test_the_place_of_every_term_is_a_place_in_the_file(dress: Dress) -> None:
         "BT-121",
     }
     assert {term for term in missing if re.fullmatch(r"BT-\d+", term)} <= others
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_lines_that_look_alike_are_read_each_for_itself(dress: Dress) -> None:
+    book = PLAIN.lines[0]
+    lines = tuple(
+        book._replace(id=str(number), name=f"Band {number}", quantity=Decimal(number), net_minor=2_000 * number)
+        for number in range(1, 5)
+    )
+    same = PLAIN._replace(lines=(*lines[:2], FULL.lines[0], *lines[2:]))
+    xml = written(same, dress)
+    assert facts(read(xml, syntax(same, dress))).lines == same.lines
+    # One value is wrong: the others stay, and its place is that of its line.
+    result = read(xml.replace(b">60.00<", b">sixty<"), syntax(same, dress))
+    (fault,) = result.faults
+    assert "[4]" in fault.path
+    assert [line.net_minor for line in result.invoice.lines] == [
+        None if line.id == "3" else line.net_minor for line in same.lines
+    ]
+    # The same names in the same order, but the amount stands beside the price that it should be in.
+    head, second, tail = re.split(rb"(?=Band 2<)|(?=Bohrer<)", xml)
+    amount = rb"(<(?:ram:ChargeAmount|cbc:PriceAmount)[^>]*>20</[^>]+>)(</[^>]+>)"
+    moved = head + re.sub(amount, rb"\2\1", second, count=1) + tail
+    assert [line.net_price for line in read(moved, syntax(same, dress)).invoice.lines] == [
+        None if line.id == "2" else line.net_price for line in same.lines
+    ]
+    # A term that occurs twice, of which the first counts, and something between the lines that nobody knows.
+    again = re.sub(rb"(<(ram|cbc):Name>)(Band 2</[^>]+>)", rb"\1\3<\2:Name>Anderes</\2:Name>", xml)
+    line = rb"<(ram:IncludedSupplyChainTradeLineItem|cac:InvoiceLine)>"
+    between = re.sub(line, rb"<x:y xmlns:x='urn:x'><x:z/></x:y><\1>", xml)
+    for other in (again, between):
+        assert facts(read(other, syntax(same, dress))) == same
