@@ -96,5 +96,10 @@ def test_a_document_of_nothing_is_settled_as_soon_as_it_is_there() -> None:
 
 
 def test_a_discount_without_a_rate_changes_no_share() -> None:
-    moved = [*INVOICE, Charge("05", 2, None, 0, 11_900, 0), Discount("06", 3, 0, -900, 0), Receipt("06", 3, 11_900)]
+    moved: list[Movement] = [
+        *INVOICE,
+        Charge("05", 2, None, 0, 11_900, 0),
+        Discount("06", 3, 0, -900, 0),
+        Receipt("06", 3, 11_900),
+    ]
     assert by_line(list(taxes_due(moved))) == {"19 %": (5_000, 950)}
