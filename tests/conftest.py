@@ -215,7 +215,9 @@ def start_service(database_url: str, tmp_path: Path) -> Iterator[ServiceFactory]
 
         def start(**settings: Any) -> Service:
             return stack.enter_context(
-                running_service(tmp_path / "data", database_url=database_url, database_connections=8, **settings)
+                running_service(
+                    tmp_path / "data", **{"database_url": database_url, "database_connections": 4, **settings}
+                )
             )
 
         yield start
