@@ -9,9 +9,10 @@ from datetime import UTC, date, datetime
 from functools import cache
 
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from lxml import etree
 
-from kontobahn.formats.ebics import key_data, keys, payloads, protocol, requests, rights, services
+from kontobahn.formats.ebics import key_data, keys, payloads, protocol, requests, rights, services, waiting_orders
 from kontobahn.formats.ebics.answers import NotSigned, read_answer, read_key_answer, read_versions
 from kontobahn.formats.ebics.data_sheet import read_sheet
 from kontobahn.formats.ebics.documents import EbicsError, add, canonical, read_document, written
@@ -154,6 +155,25 @@ def test_data_is_unpacked_however_it_was_cut() -> None:
             b"".join(payloads.unpacked([broken], secret))
     with pytest.raises(EbicsError, match="more than"):
         b"".join(payloads.unpacked([encrypted], secret, 1000))
+
+
+def test_data_that_end_early_or_are_padded_wrongly_are_refused() -> None:
+    compressed, secret = zlib.compress(b"Kontoauszug " * 40), payloads.new_key()
+
+    def encrypted(text: bytes, added: int) -> bytes:
+        missing = -len(text) % payloads.BLOCK
+        encryptor = Cipher(algorithms.AES(secret), modes.CBC(bytes(payloads.BLOCK))).encryptor()
+        return encryptor.update(text + bytes(missing) + bytes(payloads.BLOCK - 1) + bytes([added]))
+
+    assert payloads.unpack(encrypted(compressed, payloads.BLOCK), secret, 1000) == b"Kontoauszug " * 40
+    for text, added in ((compressed[:-8], 16), (compressed, 0), (compressed, 17)):
+        with pytest.raises(EbicsError):
+            payloads.unpack(encrypted(text, added), secret, 1000)
+    # A bound holds to the byte.
+    whole = payloads.packed(b"x" * 1000, secret)
+    assert len(payloads.unpack(whole, secret, 1000)) == 1000
+    with pytest.raises(EbicsError, match="more than"):
+        payloads.unpack(whole, secret, 999)
 
 
 def test_base64_may_be_cut_within_a_group() -> None:
@@ -415,3 +435,53 @@ def test_structured_data_sheets_are_read_alike(text: str) -> None:
 )  # fmt: skip
 def test_a_data_sheet_that_says_nothing_proposes_nothing(text: str) -> None:
     assert read_sheet(text).values == {}
+
+
+WAITING = """<HVZResponseOrderData xmlns="urn:org:ebics:H005"><OrderDetails><Service><ServiceName>SCT</ServiceName>
+<MsgName version="09">pain.001</MsgName></Service><OrderID>N001</OrderID><DataDigest>{digest}</DataDigest><TotalOrders>2</TotalOrders>
+<TotalAmount isCredit="true">{amount}</TotalAmount><Currency>EUR</Currency><SigningInfo NumSigRequired="2" NumSigDone="1"/>
+<SignerInfo><UserID>T1</UserID><Name>Erika Muster</Name></SignerInfo><OriginatorInfo><UserID>T2</UserID></OriginatorInfo>
+</OrderDetails></HVZResponseOrderData>"""
+
+
+def test_orders_that_wait_are_read_with_their_sums() -> None:
+    digest = payloads.encoded(b"d" * 32)
+    [found] = waiting_orders.read_waiting(WAITING.format(digest=digest, amount="24.68").encode())
+    assert (found.order_id, str(found.amount), found.currency, found.payments) == ("N001", "24.68", "EUR", 2)
+    assert (found.needed, found.done, found.signers, found.sender) == (2, 1, ("Erika Muster",), "T2")
+    assert found.digest == b"d" * 32
+    assert services.is_of_kind(found.order, "transfers")
+    # A sum that a page could not write out is none.
+    for amount in ("", "x", "NaN", "Infinity", "1E+30", "1E-12"):
+        [odd] = waiting_orders.read_waiting(WAITING.format(digest=digest, amount=amount).encode())
+        assert odd.amount is None, amount
+    state = '<HVDResponseOrderData xmlns="urn:org:ebics:H005"><DataDigest>{digest}</DataDigest></HVDResponseOrderData>'
+    assert waiting_orders.read_order_state(state.format(digest=digest).encode()).digest == b"d" * 32
+    for wrong in ("", payloads.encoded(b"d" * 31), payloads.encoded(b"d" * 33)):
+        with pytest.raises(EbicsError):
+            waiting_orders.read_order_state(state.format(digest=wrong).encode())
+    assert [waiting_orders.is_order_id(name) for name in ("N001", "n001", "N01", "N0011", "1001", "N00/")] == [True] + [
+        False
+    ] * 5
+
+
+def test_reports_on_orders_and_payee_checks_are_two_kinds() -> None:
+    for option, wanted in ((None, "pain.002"), ("SCT", "pain.002"), ("VOP", "payee_checks")):
+        order = services.Order("BTD", services.Btf("REP", "pain.002", option=option))
+        assert [kind for kind in ("pain.002", "payee_checks") if services.is_of_kind(order, kind)] == [wanted]
+
+
+def test_rights_of_all_users_are_read_for_one() -> None:
+    all_users = RIGHTS.replace(b"HTDResponseOrderData", b"HKDResponseOrderData")
+    [own] = re.findall(rb"(?s)<UserInfo>.*</UserInfo>", all_users)
+    other = re.sub(rb"(?s)<Permission.*</Permission>", b"", own.replace(b"TECH1", b"OTHER"))
+    both = all_users.replace(own, other + own)
+    assert rights.read_rights(both, "TECH1").orders_of("camt.053")
+    assert not rights.read_rights(both, "OTHER").orders_of("camt.053")
+    with pytest.raises(EbicsError):
+        rights.read_rights(both, "NOBODY")
+
+
+def test_a_protocol_of_another_kind_is_refused() -> None:
+    with pytest.raises(EbicsError, match="HAC"):
+        protocol.read_protocol(b'<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"/>')
