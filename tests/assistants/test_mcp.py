@@ -407,8 +407,8 @@ def test_limits_of_a_key_and_day_hold_across_tools_and_other_calls_together(serv
     assert (refused.status_code, refused.json()["left"]) == (403, "10.00"), refused.text
     assert pay("10.00").status_code == 201
     service.clock.advance(seconds=86_400)
-    for purpose, amount in (("d", "70.00"), ("e", "30.00")):
-        assert "waits" in assistant.call("prepare_payment", **payee, purpose=purpose, amount=amount), "another day"
+    for purpose, euros in (("d", "70.00"), ("e", "30.00")):
+        assert "waits" in assistant.call("prepare_payment", **payee, purpose=purpose, amount=euros), "another day"
 
 
 @pytest.mark.either_engine
