@@ -166,7 +166,7 @@ def test_data_that_end_early_or_are_padded_wrongly_are_refused() -> None:
         return encryptor.update(text + bytes(missing) + bytes(payloads.BLOCK - 1) + bytes([added]))
 
     assert payloads.unpack(encrypted(compressed, payloads.BLOCK), secret, 1000) == b"Kontoauszug " * 40
-    for text, added in ((compressed[:-8], 16), (compressed, 0), (compressed, 17)):
+    for text, added in ((compressed[: payloads.BLOCK], 16), (compressed, 0), (compressed, 17)):
         with pytest.raises(EbicsError):
             payloads.unpack(encrypted(text, added), secret, 1000)
     # A bound holds to the byte.
@@ -206,6 +206,30 @@ def test_an_answer_is_read_if_the_bank_signed_it() -> None:
     assert found.transaction_key is not None
     opened = keys.unwrap(key("E002"), found.transaction_key)
     assert payloads.unpack(payloads.decoded(found.order_data or ""), opened, 100) == b"hello"
+
+
+def test_an_answer_says_which_code_decides_and_where_it_ends() -> None:
+    for technical, business, decides in (("000000", "090005", "090005"), ("061001", "090005", "061001")):
+        root = answer(technical=technical, business=business)
+        assert read_answer(signed(root), "H005", bank().authentication).code == decides
+    root = answer()
+    segment = root.find("{*}header/{*}mutable/{*}SegmentNumber")
+    assert segment is not None
+    segment.getparent().remove(segment)  # type: ignore[union-attr]
+    assert not read_answer(signed(root), "H005", bank().authentication).is_last
+    for count, is_possible in (("10000", True), ("10001", False), ("-1", False)):
+        root = answer()
+        add(root[0][0], "NumSegments", count)
+        if is_possible:
+            assert read_answer(signed(root), "H005", bank().authentication).segments == int(count)
+        else:
+            with pytest.raises(EbicsError, match="segments"):
+                read(signed(root))
+
+
+def test_a_key_that_takes_for_ever_is_refused() -> None:
+    with pytest.raises(EbicsError, match="bits"):
+        keys.checked(keys.PublicKey("X002", (1 << keys.MAX_BITS) + 1, 65537))
 
 
 def _changed(root: etree._Element) -> None:
