@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kontobahn.banking import ids
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.imports import importer, routes
 from kontobahn.banking.imports.files import ReadFile
@@ -154,6 +155,7 @@ def test_nobody_sees_a_large_statement_before_it_is_there_and_nobody_misses_it(
         for who in (owner, neighbour)
     ]
     assert (one["balance"], one["extra"]) == (other["balance"], other["extra"])
+    assert one["extra"]["transactions_count"] == {"posted": len(mine), "pending": 0}
     # The next number comes after those of the large statement.
     assert report(send(service, owner, camt(LATEST)))["added"] == 1
     assert int(listed(service, owner, OTHER_IBAN)[-1]["id"]) == int(mine[-1]["id"]) + 1
@@ -200,6 +202,36 @@ def test_whoever_was_given_up_while_it_stood_still_writes_all_of_it_itself(
 
     assert sent_meanwhile(service, owner, gate, meanwhile)["added"] == len(LARGE.bookings)
     assert len(listed(service, owner)) == count(service, STORED) - before == len(LARGE.bookings)
+
+
+def another_account(service: Service, owner: Organization) -> None:
+    report(send(service, owner, camt(OTHER)))
+
+
+def payment(service: Service, owner: Organization) -> None:
+    service.db.write_now(ids.take, owner.id, "payment")
+
+
+def end_of_the_lease(service: Service, owner: Organization) -> None:
+    service.db.write_now(
+        lambda tx: tx.run("UPDATE banking_arrivals SET lease_until = 0 WHERE organization_id = ?", owner.id)
+    )
+
+
+@pytest.mark.parametrize("change", [another_account, payment, end_of_the_lease])
+@pytest.mark.either_engine
+def test_rows_that_depend_on_what_has_changed_meanwhile_are_written_anew(
+    service: Service, owner: Organization, gate: Gate, change: Callable[[Service, Organization], None]
+) -> None:
+    done = sent_meanwhile(service, owner, gate, lambda: change(service, owner))
+    assert done["added"] == len(LARGE.bookings)
+    mine = listed(service, owner)
+    assert sorted(row["amount"] for row in mine) == sorted(booking.amount / 100 for booking in LARGE.bookings)
+    hidden = range(arrivals.HEADROOM + 1, arrivals.HEADROOM + 1 + len(mine))
+    assert int(mine[0]["id"]) % ids.SPAN not in hidden
+    [account] = [row for row in service.get(ACCOUNTS, owner.key).json()["data"] if row["extra"]["iban"] == IBAN]
+    assert account["extra"]["transactions_count"] == {"posted": len(mine), "pending": 0}
+    eventually(lambda: count(service, "SELECT COUNT(*) FROM banking_arrivals") == 0)
 
 
 def test_an_account_that_another_file_has_made_meanwhile_gets_each_booking_once(
