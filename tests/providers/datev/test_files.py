@@ -239,7 +239,10 @@ def test_a_batch_that_failed_is_to_be_fetched_or_sent_again_and_never_both(sende
     sender.time_passes(3)
     assert sender.states == ["FAILED"], "it was sent again by itself"
     sender.files.usual = ["succeeded"]
+    seen_before = db.read_now(transmissions.find, office.ref, sent)
+    assert seen_before is not None
     again = db.write_now(transmissions.send_again, office.ref, sent, author)
+    assert not db.write_now(transmissions._follow_by, seen_before, "file"), "two people at once"
     assert to_fetch(sender) == frozenset()
     for decide in (
         lambda: db.write_now(transmissions.send_again, office.ref, sent, author),
@@ -249,9 +252,9 @@ def test_a_batch_that_failed_is_to_be_fetched_or_sent_again_and_never_both(sende
             decide()
     sender.time_passes()
     assert (sender.states, len(sender.files.ready)) == (["SUCCESS", "FAILED"], 1)
-    assert sender.files.ready[0].content == desk.call("GET", f"batches/{first}/extf").content
     with pytest.raises(Conflict):
         db.write_now(transmissions.send_again, office.ref, again.id, author)
+    assert sender.files.ready[0].content == desk.call("GET", f"batches/{first}/extf").content
     # The second is fetched as a file, so that it is not sent again.
     sender.files.usual = ["failed"]
     second, sent = hand_over(sender, desk, 238)
@@ -270,6 +273,18 @@ def test_a_batch_that_failed_is_to_be_fetched_or_sent_again_and_never_both(sende
     assert len(sender.files.ready) == 1
 
 
+@pytest.mark.either_engine
+def test_a_batch_that_was_paid_for_is_sent_again_by_its_caller_alone(sender: Sender) -> None:
+    sender.files.usual = ["failed"]
+    assert sender.send(BUCHUNGEN, {"buchungen": [BOOKING]}, "k1").status_code == 409
+    (sent,) = sender.office.get("uebermittlungen", area="/v2/ledger-duo").json()["data"]
+    with pytest.raises(Conflict):
+        sender.service.db.write_now(transmissions.send_again, sender.office.ref, sent["id"], Author("req", "Dashboard"))
+    sender.files.usual = ["succeeded"]
+    assert sender.send(BUCHUNGEN, {"buchungen": [BOOKING]}, "k1").status_code == 201
+    assert (len(sender.files.ready), sender.spent) == (1, 1)
+
+
 def test_matches_are_handed_over_by_the_service_where_it_is_booked_and_as_a_file_elsewhere(sender: Sender) -> None:
     office = sender.office
     books_of(office.datev).feed(
@@ -282,6 +297,9 @@ def test_matches_are_handed_over_by_the_service_where_it_is_booked_and_as_a_file
     desk = Desk(
         sender.service, *payments, owner=office.owner, connection_id=office.connection_id, booked_by="kontobahn"
     )
+    trial = desk.run(connection_id=office.connection_id)
+    proposed = [one["proposals"][0]["lines"][0]["beleg"] for one in trial["data"] if one["proposals"]]
+    assert sorted(proposed) == ["RE-2026-00123", "RE-2026-00124"]
     assert desk.by_hand(119, item("RE-2026-00123", 119)).status_code == 201
     made = desk.made()
     sender.time_passes()
