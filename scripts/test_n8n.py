@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = ROOT / "docs" / "n8n"
 HOME = Path(os.environ.get("N8N_FOLDER", ROOT / "data" / "n8n"))
 VERSION = "1.123.81"
+# A package that others name and that cannot be had, and one whose newest does not go with the others.
+OVERRIDES = {"xlsx": "0.18.5", "@langchain/langgraph-checkpoint": "1.0.1"}
 PRINTED = "http://127.0.0.1:8080"
 SERVICE_PORT, N8N_PORT, BROKER_PORT, INBOX_PORT = 18180, 18181, 18182, 18183
 PATIENCE_SECONDS = 300
@@ -36,7 +38,7 @@ def install() -> Path:
     program = HOME / "node_modules" / ".bin" / "n8n"
     if not program.exists():
         HOME.mkdir(parents=True, exist_ok=True)
-        package = {"private": True, "dependencies": {"n8n": VERSION}, "overrides": {"xlsx": "0.18.5"}}
+        package = {"private": True, "dependencies": {"n8n": VERSION}, "overrides": OVERRIDES}
         (HOME / "package.json").write_text(json.dumps(package))
         for command in (["install", "--ignore-scripts", "--no-audit", "--no-fund"], ["rebuild", "sqlite3"]):
             subprocess.run(["npm", *command], cwd=HOME, check=True)

@@ -16,20 +16,23 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from scripts.n8n_samples import Samples
+from scripts.test_n8n import VERSION as OLD_VERSION
 from scripts.test_n8n import Inbox, answers, running, wait_until
+from scripts.test_n8n import install as install_old
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "clients" / "n8n"
@@ -49,6 +52,18 @@ UNFIT = ("PUT /v2/mobility/seller/logo", "POST /v2/ledger-rewe/imports", "PUT /v
          "POST /v2/payables/{id}/creditor")  # fmt: skip
 
 
+class Version(NamedTuple):
+    """An n8n that the package is tried in."""
+
+    name: str
+    program: Path
+    environment: dict[str, str]
+
+    @property
+    def is_old(self) -> bool:
+        return self.name.startswith("1.")
+
+
 class Bench:
     """Node 24, the tools and n8n, and the folders they are in."""
 
@@ -65,6 +80,12 @@ class Bench:
         self.npm(self.n8n, {"n8n": N8N_VERSION}, MISSING, ["--ignore-scripts"], "node_modules/.bin/n8n")
         if not list(self.n8n.glob("node_modules/sqlite3/build/Release/*.node")):
             self.run(self.n8n, "npm", "rebuild", "sqlite3")
+
+    def versions(self) -> list[Version]:
+        """The current one on Node 24, and the last of the line before, on whatever Node there is."""
+        old = {"PATH": os.environ["PATH"], "N8N_RUNNERS_ENABLED": "false", "N8N_EXPRESSION_ENGINE": "legacy"}
+        current = Version(N8N_VERSION, self.n8n / "node_modules" / ".bin" / "n8n", self.environment)
+        return [current, Version(OLD_VERSION, install_old(), old)]
 
     def npm(self, folder: Path, wanted: dict[str, str], other: dict[str, str], options: list[str], made: str) -> None:
         if not (folder / made).exists():
@@ -119,7 +140,8 @@ def scan(bench: Bench, folder: Path, patterns: str) -> None:
 class Editor:
     """n8n as its editor speaks to it, signed in as the owner."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: Version) -> None:
+        self.version = version
         self.base = f"http://127.0.0.1:{N8N_PORT}"
         jar = http.cookiejar.CookieJar()
         self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
@@ -150,11 +172,13 @@ class Editor:
             "name": name, "type": "kontobahnApi", "data": {"baseUrl": base_url, "apiKey": key}})  # fmt: skip
         return {"kontobahnApi": {"id": made["id"], "name": name}}
 
-    def workflow(self, name: str, nodes: list[dict[str, Any]], links: list[tuple[str, str]]) -> dict[str, Any]:
+    def workflow(self, name: str, nodes: list[dict[str, Any]], links: list[tuple[str, ...]]) -> dict[str, Any]:
+        """Makes a workflow. A link is a pair of nodes, and its kind if it is no usual one."""
         connections: dict[str, Any] = {}
-        for source, target in links:
-            ends = connections.setdefault(source, {"main": [[]]})["main"][0]
-            ends.append({"node": target, "type": "main", "index": 0})
+        for source, target, *other in links:
+            kind = other[0] if other else "main"
+            ends = connections.setdefault(source, {kind: [[]]})[kind][0]
+            ends.append({"node": target, "type": kind, "index": 0})
         body = {
             "name": name,
             "nodes": nodes,
@@ -166,9 +190,15 @@ class Editor:
 
     def activate(self, workflow: dict[str, Any]) -> None:
         current = self.call("GET", f"/rest/workflows/{workflow['id']}")
+        if self.version.is_old:
+            self.call("PATCH", f"/rest/workflows/{workflow['id']}", {"active": True, "versionId": current["versionId"]})
+            return
         self.call("POST", f"/rest/workflows/{workflow['id']}/activate", {"versionId": current["versionId"]})
 
     def deactivate(self, workflow: dict[str, Any]) -> None:
+        if self.version.is_old:
+            self.call("PATCH", f"/rest/workflows/{workflow['id']}", {"active": False})
+            return
         self.call("POST", f"/rest/workflows/{workflow['id']}/deactivate", {})
 
     def start(self, path: str, body: bytes, kind: str) -> tuple[int, bytes]:
@@ -443,11 +473,14 @@ def events(trial: Trial, inbox: Inbox) -> None:
     assert len({item["url"] for item in own}) == 2, own
     for receiver in own:
         _signed_and_forged(trial, inbox, receiver)
+    book(trial)
+    wait_until("an event in both workflows", lambda: [one for one in set(inbox.ids) if inbox.ids.count(one) == 2])
     for workflow in works:
         trial.editor.deactivate(workflow)
     wait_until("no receiver left behind", lambda: len(trial.receivers()) == before)
     print(
-        "Trigger: two receivers of their own; signed events run once, forged ones get 401; both receivers are gone afterwards."
+        "Trigger: two receivers of their own, both get an event of the bank; signed events run once, forged ones get 401;"
+        " both receivers are gone afterwards."
     )
 
 
@@ -472,8 +505,15 @@ def attempts(trial: Trial, path: str, event: str) -> list[dict[str, Any]]:
     return list(found["delivery"]["attempts"])
 
 
-def transactions(trial: Trial, inbox: Inbox) -> None:
-    """The polling trigger brings every transaction that is there."""
+def book(trial: Trial) -> None:
+    """Has the sandbox bank book something, which is an event and a transaction."""
+    iban = trial.call("GET", "/v2/banking/accounts")["data"][0]["extra"]["iban"]
+    command = [ROOT / ".venv/bin/kontobahn", "sandbox", "book", "--data", trial.data, "--account", iban]
+    subprocess.run([*command, "--amount", "12.34", "--text", "Rechnung 1"], check=True, capture_output=True)
+
+
+def transactions(trial: Trial, inbox: Inbox, n8n: N8n) -> None:
+    """The polling trigger brings every transaction that is there; after a restart only what is new. A repeated event stays dropped."""
     known, cursor = set[str](), ""
     while True:
         page = trial.call("GET", f"/v2/banking/transactions/changes?cursor={cursor}&limit=10000")
@@ -482,12 +522,34 @@ def transactions(trial: Trial, inbox: Inbox) -> None:
         if not page["has_more"]:
             break
     inbox.ids.clear()
-    workflow = printed("new-transactions", trial, to_inbox(inbox))
-    trial.editor.activate(workflow)
+    before = len(trial.receivers())
+    works = [printed(name, trial, to_inbox(inbox)) for name in ("new-transactions", "events")]
+    for workflow in works:
+        trial.editor.activate(workflow)
     wait_until("all transactions", lambda: len(inbox.ids) >= len(known))
-    assert sorted(inbox.ids) == sorted(known), f"{len(inbox.ids)} came, of {len(known)}"
-    trial.editor.deactivate(workflow)
-    print(f"Transaction trigger: {len(known)} transactions, none twice.")
+    [receiver] = wait_until("the receiver", lambda: trial.receivers()[before:])
+    path = f"/v2/banking/webhook-endpoints/{receiver['id']}"
+    event = trial.call("POST", f"{path}/test")["data"]["id"]
+    wait_until("the event in the workflow", lambda: event in inbox.ids)
+    n8n.restart()
+    trial.call("POST", f"{path}/deliveries/{event}/resend")
+    wait_until("the second delivery", lambda: [one["status"] for one in attempts(trial, path, event)].count(200) == 2)
+    book(trial)
+    new = wait_until(
+        "the new transaction", lambda: trial.call("GET", f"/v2/banking/transactions/changes?cursor={cursor}")["data"]
+    )
+    # A workflow polls when it is activated, and every 15 minutes.
+    n8n.restart()
+    wait_until("the new transaction in the workflow", lambda: new[0]["id"] in inbox.ids)
+    wanted = [*known, *(row["id"] for row in new), event]
+    # The booking is an event, too.
+    found = [one for one in inbox.ids if one.isdigit() or one == event]
+    assert sorted(found) == sorted(wanted), f"{len(found)} came, of {len(wanted)}"
+    for workflow in works:
+        trial.editor.deactivate(workflow)
+    print(
+        f"Transaction trigger: {len(known)} transactions, none twice; two restarts later one more, and no event again."
+    )
 
 
 def due_invoices(trial: Trial) -> None:
@@ -502,35 +564,127 @@ def due_invoices(trial: Trial) -> None:
     print(f"Invoices that are due: {len(found)}.")
 
 
-@contextmanager
-def started(bench: Bench, packed: Path, folder: Path) -> Iterator[Editor]:
-    """n8n with the package installed as users install it."""
-    nodes = folder / "n8n" / ".n8n" / "nodes"
-    nodes.mkdir(parents=True)
-    (nodes / "package.json").write_text('{"private": true}')
-    bench.run(nodes, "npm", "install", "--offline", "--legacy-peer-deps", "--no-audit", "--no-fund", str(packed))
-    environment = {
-        **bench.environment, "HOME": str(folder / "n8n"), "N8N_USER_FOLDER": str(folder / "n8n"),
-        "N8N_ENCRYPTION_KEY": "for this trial only",
-        "N8N_PORT": str(N8N_PORT), "N8N_LISTEN_ADDRESS": "127.0.0.1", "N8N_RUNNERS_BROKER_PORT": str(BROKER_PORT),
+class Model(ThreadingHTTPServer):
+    """A language model's place: it calls the tool that it is offered, and then says what the tool has said."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Model)
+        self.offered: list[str] = []
+
+
+class _Model(BaseHTTPRequestHandler):
+    server: Model
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        last, message = asked["messages"][-1], {"role": "assistant", "content": ""}
+        if last["role"] == "tool":
+            message["content"] = last["content"]
+        else:
+            [tool] = [one["function"] for one in asked["tools"]]
+            self.server.offered.append(tool["description"])
+            message["tool_calls"] = [
+                {"id": "call_1", "type": "function", "function": {"name": tool["name"], "arguments": "{}"}}
+            ]
+        why = "tool_calls" if "tool_calls" in message else "stop"
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        answer = json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "stand-in", "usage": usage,
+                             "choices": [{"index": 0, "message": message, "finish_reason": why}]}).encode()  # fmt: skip
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def agents(runs: Runs, key: str) -> None:
+    """As the tool of an agent the node reads with a key that may only read, and writes nothing, whatever the model wants."""
+    editor, model = runs.trial.editor, Model()
+    threading.Thread(target=model.serve_forever, daemon=True).start()
+    only_reads = editor.credential("Read only, for an agent", runs.trial.facts["base_url"], key)
+    address = f"http://127.0.0.1:{model.server_port}/v1"
+    made = editor.call("POST", "/rest/credentials", {
+        "name": "Stand-in", "type": "openAiApi", "data": {"apiKey": "none", "url": address, "header": False}})  # fmt: skip
+    before = len(runs.trial.call("GET", "/v2/banking/payments")["data"])
+    account = {"__rl": True, "mode": "id", "value": runs.trial.facts["banking"]["account_id"]}
+    payment = {"resource": "payment", "operation": "create", "account_id": account, "amount": "1.00",
+               "creditor_name": "Muster GmbH", "creditor_iban": "DE02120300000000202051", "description": "never"}  # fmt: skip
+    reading = {"resource": "bankAccount", "operation": "getMany", "returnAll": True}
+    said = []
+    for number, parameters in enumerate((reading, payment)):
+        start = node("Start", "n8n-nodes-base.webhook", {"httpMethod": "POST", "path": f"agent-{number}",
+                     "responseMode": "lastNode", "responseData": "allEntries", "options": {}})  # fmt: skip
+        agent = node("Agent", "@n8n/n8n-nodes-langchain.agent", {"promptType": "define", "text": "Do it.", "options": {}},
+                     typeVersion=2)  # fmt: skip
+        stand_in = node("Model", "@n8n/n8n-nodes-langchain.lmChatOpenAi", {
+            "model": {"__rl": True, "mode": "id", "value": "stand-in"}, "options": {}}, typeVersion=1.2,
+            credentials={"openAiApi": {"id": made["id"], "name": "Stand-in"}})  # fmt: skip
+        tool = node("Kontobahn", "n8n-nodes-kontobahn.kontobahnTool", parameters, credentials=only_reads)
+        links = [("Start", "Agent"), ("Model", "Agent", "ai_languageModel"), ("Kontobahn", "Agent", "ai_tool")]
+        editor.activate(editor.workflow(f"Agent {number}", [start, agent, stand_in, tool], links))
+        said.append(str(runs.run(f"agent-{number}", {})))
+    model.shutdown()
+    assert "iban" in said[0], said[0]
+    assert "scope" in said[1], said[1]
+    assert all(model.offered), model.offered
+    assert len(runs.trial.call("GET", "/v2/banking/payments")["data"]) == before
+    print("Tool of an agent: reads the accounts; a payment is refused with a key that may only read.")
+
+
+class N8n:
+    """n8n with the package installed as users install it, to be stopped and started again."""
+
+    def __init__(self, bench: Bench, version: Version, packed: Path, folder: Path) -> None:
+        self._version, self._folder, self._running = version, folder, ExitStack()
+        nodes = folder / "n8n" / ".n8n" / "nodes"
+        nodes.mkdir(parents=True)
+        (nodes / "package.json").write_text('{"private": true}')
+        bench.run(nodes, "npm", "install", "--offline", "--legacy-peer-deps", "--no-audit", "--no-fund", str(packed))
+
+    def start(self) -> None:
+        command = [str(self._version.program), "start"]
+        self._running.enter_context(running(command, self._environment(), self._folder / "n8n.log"))
+        wait_until("n8n", lambda: answers(f"http://127.0.0.1:{N8N_PORT}/healthz/readiness"))
+
+    def stop(self) -> None:
+        self._running.close()
+
+    def __enter__(self) -> N8n:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def _environment(self) -> dict[str, str]:
+        folder = self._folder
+        return {
+            **self._version.environment, "HOME": str(folder / "n8n"), "N8N_USER_FOLDER": str(folder / "n8n"),
+            "N8N_ENCRYPTION_KEY": "for this trial only", "N8N_COMMUNITY_PACKAGES_ALLOW_TOOL_USAGE": "true",
+            "N8N_PORT": str(N8N_PORT), "N8N_LISTEN_ADDRESS": "127.0.0.1", "N8N_RUNNERS_BROKER_PORT": str(BROKER_PORT),
         "N8N_DIAGNOSTICS_ENABLED": "false", "N8N_VERSION_NOTIFICATIONS_ENABLED": "false", "N8N_TEMPLATES_ENABLED": "false",
         "N8N_SECURE_COOKIE": "false", "N8N_PERSONALIZATION_ENABLED": "false", "WEBHOOK_URL": f"http://127.0.0.1:{N8N_PORT}/",
-    }  # fmt: skip
-    with running([str(bench.n8n / "node_modules" / ".bin" / "n8n"), "start"], environment, folder / "n8n.log"):
-        ready = f"http://127.0.0.1:{N8N_PORT}/healthz/readiness"
-        wait_until("n8n", lambda: answers(ready))
-        yield Editor()
+        }  # fmt: skip
 
 
-def trials(bench: Bench, packed: Path, folder: Path) -> None:
+def trials(bench: Bench, version: Version, packed: Path, folder: Path) -> None:
+    print(f"n8n {version.name}")
+    folder.mkdir()
     data = folder / "demo"
     command = [ROOT / ".venv/bin/kontobahn", "serve", "--demo", "--port", SERVICE_PORT, "--data", data]
     own = {**os.environ, "KONTOBAHN_WEBHOOK_ALLOW": f"127.0.0.1:{N8N_PORT}", "KONTOBAHN_LIMIT_API_REQUESTS": "100000"}
     with running([str(part) for part in command], own, folder / "service.log"):
         wait_until("the service", lambda: answers(f"http://127.0.0.1:{SERVICE_PORT}/healthz"))
         facts = json.loads((data / "demo.json").read_text("utf-8"))
-        with Inbox(0) as inbox, started(bench, packed, folder) as editor, inbox.answering():
-            trial = Trial(editor, facts, data)
+        n8n = N8n(bench, version, packed, folder)
+        with Inbox(0) as inbox, n8n, inbox.answering():
+            trial = Trial(Editor(version), facts, data)
             runs = Runs(trial)
             credential_tests(trial)
             searches(trial)
@@ -538,8 +692,10 @@ def trials(bench: Bench, packed: Path, folder: Path) -> None:
             many_rows(runs)
             payments(runs)
             due_invoices(trial)
-            read_only(runs, read_only_key(facts, data))
-            transactions(trial, inbox)
+            key = read_only_key(facts, data)
+            read_only(runs, key)
+            agents(runs, key)
+            transactions(trial, inbox, n8n)
             every_operation(trial)
 
 
@@ -549,7 +705,9 @@ def main() -> int:
     bench = Bench()
     bench.install()
     with tempfile.TemporaryDirectory(prefix="kontobahn-n8n-") as name:
-        trials(bench, pack(bench, Path(name)), Path(name))
+        packed = pack(bench, Path(name))
+        for version in bench.versions():
+            trials(bench, version, packed, Path(name) / version.name)
     return 0
 
 
