@@ -82,10 +82,11 @@ class Bench:
             self.run(self.n8n, "npm", "rebuild", "sqlite3")
 
     def versions(self) -> list[Version]:
-        """The current one on Node 24, and the last of the line before, on whatever Node there is."""
+        """The current one on Node 24; with `--old` the last of the line before, on whatever Node there is."""
+        if "--old" not in sys.argv:
+            return [Version(N8N_VERSION, self.n8n / "node_modules" / ".bin" / "n8n", self.environment)]
         old = {"PATH": os.environ["PATH"], "N8N_RUNNERS_ENABLED": "false", "N8N_EXPRESSION_ENGINE": "legacy"}
-        current = Version(N8N_VERSION, self.n8n / "node_modules" / ".bin" / "n8n", self.environment)
-        return [current, Version(OLD_VERSION, install_old(), old)]
+        return [Version(OLD_VERSION, install_old(), old)]
 
     def npm(self, folder: Path, wanted: dict[str, str], other: dict[str, str], options: list[str], made: str) -> None:
         if not (folder / made).exists():
