@@ -79,10 +79,10 @@ class Sender:
         assert balance.reserved == 0
         return 1_000_000 - balance.available
 
-    def rows(self) -> list[Any]:
-        """The rows of the files that lie ready."""
+    def rows(self, *, of_all: bool = False) -> list[Any]:
+        """The rows of the files that lie ready, or of all that were sent."""
         found: list[Any] = []
-        for job in self.files.ready:
+        for job in self.files.jobs.values() if of_all else self.files.ready:
             with extf.open_extf(BytesIO(job.content)) as opened:
                 assert opened.header.client_id == CLIENT
                 found += opened.buchungssaetze() if job.category == 21 else opened.personenkonten()
@@ -196,10 +196,17 @@ def test_invoices_are_handed_over_together_with_their_documents(sender: Sender) 
         for stop in sender.payables("GET", f"/{payable['id']}")["stops"]:
             sender.payables("POST", f"/{payable['id']}/confirmations", json={"stop": stop})
         sender.payables("POST", f"/{payable['id']}/release", json={})
-    sender.payables("POST", "/handovers", json={"connection_id": office.connection_id})
+    sender.files.usual = ["failed"]
+    made = sender.payables("POST", "/handovers", json={"connection_id": office.connection_id})
     sender.time_passes()
+    assert [row.belegfeld1 for row in sender.rows(of_all=True)] == ["R-9", "R-10"]
     assert {payable["document_guid"] for payable in together} == set(datev.documents)
-    assert [row.belegfeld1 for row in sender.rows()] == ["R-9", "R-10"]
+    # It failed: whoever saves the files hands them over, and nobody sends them again.
+    (sent,) = sender.office.get("uebermittlungen", area="/v2/ledger-duo").json()["data"]
+    saved = sender.service.get(f"/v2/payables/handovers/{made['id']}/file", office.owner.key)
+    assert saved.status_code == 200
+    with pytest.raises(Conflict):
+        sender.service.db.write_now(transmissions.send_again, office.ref, sent["id"], Author("req", "Dashboard"))
 
 
 def desk_with_payments(sender: Sender, *amounts: int) -> Desk:

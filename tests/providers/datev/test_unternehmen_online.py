@@ -31,6 +31,9 @@ def test_cash_books_and_folders_are_named_by_jobs_that_are_thrown_away_and_kept(
     assert datev.ledger_jobs.jobs == {}, "a job was left behind"
     begun = [one for one in datev.asked if one[0] == "POST" and one[1].endswith("/dxso-jobs")]
     assert len(begun) == 3
+    booked.service.clock.advance(seconds=600)
+    for what in ("kassenbuecher", "rechnungsordner"):
+        assert booked.get(what, area=DUO).headers["x-data-as-of"] == "2026-03-02T09:00:00Z"
     datev.ledger_jobs.cash_ledgers = ["Kasse Nord"]
     booked.service.clock.advance(seconds=HOUR // SECOND)
     assert booked.get("kassenbuecher", area=DUO).json()["data"] == [{"bezeichnung": "Kasse Nord"}]
