@@ -227,6 +227,14 @@ def test_an_answer_says_which_code_decides_and_where_it_ends() -> None:
                 read(signed(root))
 
 
+@pytest.mark.parametrize("name", ["Extra", "ReturnCode"])
+def test_a_signature_over_unknown_or_doubled_places_is_refused(name: str) -> None:
+    root = answer()
+    add(root[-1], name, "000000", authenticate="true")
+    with pytest.raises(EbicsError, match="other parts|several elements"):
+        read(signed(root))
+
+
 def test_a_key_that_takes_for_ever_is_refused() -> None:
     with pytest.raises(EbicsError, match="bits"):
         keys.checked(keys.PublicKey("X002", (1 << keys.MAX_BITS) + 1, 65537))
