@@ -231,7 +231,7 @@ def test_an_answer_says_which_code_decides_and_where_it_ends() -> None:
 def test_a_signature_over_unknown_or_doubled_places_is_refused(name: str) -> None:
     root = answer()
     add(root[-1], name, "000000", authenticate="true")
-    with pytest.raises(EbicsError, match="other parts|several elements"):
+    with pytest.raises(EbicsError, match=r"other parts|several elements"):
         read(signed(root))
 
 
