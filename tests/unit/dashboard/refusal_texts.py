@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import kontobahn
-from tests.tidy_rules import parse, walk
+from tests.tidy_rules import parse
 
 SOURCE = Path(kontobahn.__file__).parent
 ROOMS = ("access", "api", "bank_providers", "banking", "books", "credits.py", "dashboard", "errors.py", "events", "formats",
@@ -21,31 +21,43 @@ _SQL = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|FROM|JOIN) ")
 
 
 def sentences() -> dict[str, str]:
-    """Every sentence that is not made by `said`, with the module that says it; with `{}` for what an f-string fills in."""
+    """Every sentence that is not made by `said`, with the place that says it; with `{}` for what an f-string fills in."""
     found: dict[str, str] = {}
-    for name, tree in _modules():
-        if name.split("/")[0] in ROOMS:
-            for text in _texts(tree):
+    for place, statement in _statements():
+        if re.split("[/:]", place)[0] in ROOMS:
+            for text in _texts(statement):
                 if _SENTENCE.fullmatch(text) and not _SQL.match(text):
-                    found.setdefault(text, name)
+                    found.setdefault(text, place)
     return found
 
 
 def codes() -> dict[str, str]:
-    """The code of every sentence that `said` makes, with the module; `?` and the line for one that is not written out."""
+    """The code of every sentence that `said` makes, with its place; `?` and the line for one that is not written out."""
     return {
-        str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else f"? {name}:{node.lineno}": name
-        for name, tree in _modules()
-        for node in walk(tree)
+        str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else f"? {place}:{node.lineno}": place
+        for place, statement in _statements()
+        for node in ast.walk(statement)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "said"
     }
 
 
 @cache
-def _modules() -> list[tuple[str, ast.Module]]:
+def _statements() -> list[tuple[str, ast.stmt]]:
+    """Each statement of each module, as `room/module.py:name`."""
     return [
-        (path.relative_to(SOURCE).as_posix(), parse(path.read_text("utf-8"))) for path in sorted(SOURCE.rglob("*.py"))
+        (f"{path.relative_to(SOURCE).as_posix()}:{_name(statement)}", statement)
+        for path in sorted(SOURCE.rglob("*.py"))
+        for statement in parse(path.read_text("utf-8")).body
     ]
+
+
+def _name(statement: ast.stmt) -> str:
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return ""
 
 
 def forms() -> set[str]:

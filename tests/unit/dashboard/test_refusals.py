@@ -20,7 +20,7 @@ from kontobahn.json_text import decode_kept, encode, encode_kept
 from kontobahn.sentences import joined, said
 from tests.unit.dashboard.refusal_texts import codes, forms, sentences
 
-# Modules whose sentences no page shows, and why.
+# Modules whose sentences no page shows, or what in them says those, and why.
 NOWHERE = {
     "access/authenticator.py": "about a key or token in a header; a browser has a session",
     "api/": "about JSON, headers, query and the documentation of calls, but for what is in SHOWN",
