@@ -29,7 +29,7 @@ from bench.peers import express
 from bench.peers.plain_sql import CAUSE, HOLD_SECONDS, PlainPostgres, PlainSqlite
 from kontobahn import credits, settings
 from kontobahn.access import audit, keys, organizations
-from kontobahn.access.authenticator import Authenticator
+from kontobahn.access.sessions import Authenticator
 from kontobahn.clock import SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db import Row as DbRow

@@ -22,7 +22,7 @@ from bench.measure import Row, at_most
 from kontobahn.datev import rows
 from kontobahn.datev.open_items import OpenItems, range_of
 from kontobahn.datev.rows import LAST_LEDGER_ACCOUNT, PERSON_SHARES, KeptPart
-from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
+from kontobahn.ledger.konto import KONTENRAHMEN
 from kontobahn.ledger.opos import OposSelection
 
 ROUNDS = 3

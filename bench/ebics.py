@@ -26,7 +26,7 @@ from kontobahn.access import audit, organizations
 from kontobahn.bank_providers.ebics import store
 from kontobahn.bank_providers.ebics.adapter import EbicsProvider
 from kontobahn.bank_providers.ebics.wire import Access, kept_pair, kept_public
-from kontobahn.bank_providers.files.adapter import FilesProvider
+from kontobahn.bank_providers.files import FilesProvider
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate

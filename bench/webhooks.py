@@ -28,7 +28,7 @@ from kontobahn.metrics import Metrics
 from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.settings import Settings, load
 from kontobahn.vault import open_vault
-from kontobahn.webhooks import endpoint, outbox
+from kontobahn.webhooks import endpoints, outbox
 from kontobahn.webhooks.deliverer import Deliverer
 
 ORGANIZATIONS = 40
@@ -119,7 +119,7 @@ def installation(database_url: str, receivers: Receivers) -> Iterator[tuple[Data
             port = receivers.healthy
             if number < DEAD:
                 port = receivers.silent if number % 2 else receivers.closed
-            db.write_now(endpoint.set_url, vault, owner, f"http://127.0.0.1:{port}/{number}", audit.SYSTEM)
+            db.write_now(endpoints.set_url, vault, owner, f"http://127.0.0.1:{port}/{number}", audit.SYSTEM)
             ids.append(owner)
         try:
             yield db, settings, ids

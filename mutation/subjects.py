@@ -236,7 +236,7 @@ _MONEY: dict[str, Subject] = {
     "bank_providers/enable_banking/*.py": _ENABLE_BANKING,
     "bank_providers/salt_edge/*.py": _SALT_EDGE,
     "bank_providers/fints/*.py": _FINTS,
-    "bank_providers/files/*.py": _ORDERS,
+    "bank_providers/files.py": _ORDERS,
     "ledger/opos.py": _OPEN_ITEMS,
     "ledger/bwa.py": Subject(("tests/unit/ledger/test_bwa.py",)),
     "ledger/faelligkeiten.py": Subject(("tests/unit/ledger/test_due_dates.py",)),
@@ -274,7 +274,7 @@ _ACCESS: dict[str, Subject] = {
     ),
     "limits.py": Subject(("tests/unit/test_limits.py", "tests/api/test_rate_limits.py")),
     "access/principal.py": _GATE,
-    "access/authenticator.py": _GATE,
+    "access/sessions.py": _GATE,
     "access/invitations.py": Subject(
         (
             "tests/api/test_auth.py",
@@ -287,7 +287,7 @@ _ACCESS: dict[str, Subject] = {
     "access/*.py": _PEOPLE,
     "auth/*.py": _PEOPLE,
     "assistants/*.py": _ASSISTANTS,
-    "dashboard/passkeys.py": _PEOPLE,
+    "dashboard/sign_in.py": _PEOPLE,
     "dashboard/dispatch.py": _PEOPLE,
     "dashboard/security.py": _PEOPLE,
     "outbound.py": Subject(("tests/unit/outbound",)),

@@ -13,12 +13,10 @@ from typing import Any
 import msgspec
 import typer.main
 
-from kontobahn.api.docs_view import _fields
+from kontobahn.api.docs_view import _fields, indented_json
 from kontobahn.api.openapi import build_openapi
-from kontobahn.api.samples import indented_json
 from kontobahn.app import ERRORS, EVENTS, all_endpoints
-from kontobahn.cli.entry import command_line
-from kontobahn.cli.failures import ExitCode
+from kontobahn.cli.entry import ExitCode, command_line
 from kontobahn.settings import PREFIX, Settings, describe
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "reference"

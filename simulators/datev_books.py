@@ -34,9 +34,8 @@ from kontobahn.formats.extf import (
     open_extf,
 )
 from kontobahn.ledger import kontierung
-from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
 from kontobahn.ledger.kontierung import Leg
-from kontobahn.ledger.konto import SACHKONTO_DIGITS, is_personenkonto
+from kontobahn.ledger.konto import KONTENRAHMEN, SACHKONTO_DIGITS, Kontenrahmen, is_personenkonto
 from kontobahn.ledger.steuer import era_of
 
 MONTHS = ("current_month", "next_month", "month_after_next")

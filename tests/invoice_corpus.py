@@ -11,7 +11,7 @@ from typing import Literal
 
 from saxonche import PySaxonProcessor
 
-from kontobahn.formats import cii
+from kontobahn.formats import cii, ubl
 from kontobahn.formats.invoices.model import (
     INVOICE,
     SEPA_TRANSFER,
@@ -36,7 +36,6 @@ from kontobahn.formats.invoices.model import (
     Totals,
     VatBreakdown,
 )
-from kontobahn.formats.ubl import writer as ubl
 
 Dress = Literal["cii", "ubl"]
 XRECHNUNG = "urn:cen.eu:en16931:2017#compliant#urn:xeinkauf.de:kosit:xrechnung_3.0"

@@ -309,7 +309,7 @@ def _is_excused(place: str) -> bool:
 
 
 def _place_in_the_service() -> str:
-    """The function that asks, as `books/receipts.py:file_image`. Empty if a test asks by itself."""
+    """The function that asks, as `books/cash_book.py:file_image`. Empty if a test asks by itself."""
     # Above this function: the note, and what stands in for the statement.
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:

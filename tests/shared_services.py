@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import pytest
 
 from kontobahn.banking.provider import Banking
-from kontobahn.mobility.provider import Mobility
+from kontobahn.mobility.tickets import Mobility
 from tests.emptied_database import EmptiedDatabase, EmptiedSqlite, migrated_template
 from tests.harness import START, Service, running_service
 from tests.services import PostgresServer

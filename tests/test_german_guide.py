@@ -9,14 +9,13 @@ from urllib.parse import unquote
 
 import pytest
 
-from kontobahn.api.languages import LANGUAGES, Language
+from kontobahn.api.pages import LANGUAGES, Language
 from kontobahn.dashboard import words
 from kontobahn.dashboard.menu import Menu
 from kontobahn.dashboard.pages import every_page
 from kontobahn.guide import library
-from kontobahn.guide.library import ROOT
-from kontobahn.guide.markdown import render
-from kontobahn.guide.texts import TEXTS
+from kontobahn.guide.library import ROOT, render
+from kontobahn.guide.routes import TEXTS
 from tests.test_guide import fetch, page
 from tests.tidy_rules import ROOT as PROJECT
 

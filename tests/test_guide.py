@@ -15,8 +15,7 @@ from starlette.applications import Starlette
 
 from kontobahn import __version__
 from kontobahn.guide import library, search
-from kontobahn.guide.library import ROOT, Source
-from kontobahn.guide.markdown import render
+from kontobahn.guide.library import ROOT, Source, render
 from kontobahn.guide.routes import guide_routes, passages
 from tests.test_docs_page import Page
 from tests.tidy_rules import ROOT as PROJECT

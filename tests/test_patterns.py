@@ -8,12 +8,13 @@ from tests.pattern_rules import faults, patterns
 
 # Patterns that only a call makes, and of what.
 MADE_LATER = {
-    "kontobahn.api.samples": "two words of our own samples",
+    "kontobahn.api.docs_view": "two words of our own samples",
     "kontobahn.api.schemas": "patterns of our own schema",
     "kontobahn.api.wire": "`form` itself: its calls are judged",
     "kontobahn.dashboard.figures": "a mark between groups of three digits",
     "kontobahn.db.migrate": "words of our own SQL",
     "kontobahn.bank_providers.enable_banking.rules": "a form of descriptions that a bank publishes, at most 200 characters",
+    "kontobahn.formats.ebics.data_sheet": "one of our own labels, and an id of at most 35 characters",
     "kontobahn.formats.mt940.entry": "a separator and two digits",
     "kontobahn.formats.statements.source": "a namespace, letter by letter",
 }

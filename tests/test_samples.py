@@ -17,7 +17,7 @@ import pytest
 
 import kontobahn_client
 from kontobahn.api.declare import Endpoint
-from kontobahn.api.samples import samples
+from kontobahn.api.docs_view import samples
 from kontobahn_client.transport import exchange
 from scripts.record_answers import LEFT_OUT
 from tests.client.test_calls import without_null

@@ -22,13 +22,14 @@ from kontobahn.books import store
 from kontobahn.clock import MINUTE
 from kontobahn.db import sqlite
 from kontobahn.events import event_log
-from kontobahn.ledger import buchungen, kassenbuch, permissions
+from kontobahn.ledger import buchungen, kassenbuch
 from kontobahn.ledger import errors as ledger_errors
 from kontobahn.ledger.errors import ProviderError
+from kontobahn.ledger.routes import rewe_read
 from kontobahn.mobility import customers, seller
 from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings
-from kontobahn.webhooks import further
+from kontobahn.webhooks import endpoints
 from tests.harness import ServiceFactory
 from tests.spec_pages import ENDPOINTS, ROOT, SPEC, documented_endpoints, on_sqlite, table, tables
 
@@ -151,7 +152,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "unfinished connect flow": PLACEHOLDER_LIFETIME // MINUTE,
         "webhook URL, length": outbound.MAX_URL_LENGTH,
         "events of one page": event_log.MAX_EVENTS,
-        "further webhook endpoints of an organisation": further.MAX_ENDPOINTS,
+        "further webhook endpoints of an organisation": endpoints.MAX_ENDPOINTS,
         "waiting for an event": event_log.MAX_WAIT_SECONDS,
         "tickets added by one call": customers.MAX_NEW_TICKETS,
         "orders in one file": order_files.MAX_PAYMENTS,
@@ -204,8 +205,8 @@ def test_a_probe_is_classified_as_documented() -> None:
     }
     rows = {row["Provider says"]: row["`status`"] for row in table(SPEC / "errors.md", "Permission probes")}
     for words, error in said.items():
-        assert permissions.classify(error).status == rows.pop(words)
-    assert list(rows.values()) == [permissions.not_checkable().status]
+        assert rewe_read.classify(error).status == rows.pop(words)
+    assert list(rows.values()) == [rewe_read.not_checkable().status]
 
 
 def test_every_area_belongs_to_a_documented_service() -> None:

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "kontobahn"
 # Adapters of the banking port have their folders below one of their own; every other room is a folder or a module of its name.
 ADAPTERS = {name: f"bank_providers/{name}" for name in ("ebics", "enable_banking", "fints", "sandbox")}
 # Names a table for a statement that is made from the database's own catalogue.
-CATALOGUE = {"cli/removal.py"}
+CATALOGUE = {"cli/organizations.py"}
 _NAMED = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+(?:IF NOT EXISTS\s+)?([a-z_0-9]+)")
 
 

@@ -15,36 +15,30 @@ from typing import Any
 from kontobahn import __version__, limits, log
 from kontobahn.access import audit, identity_provider
 from kontobahn.access.audit import Actor
-from kontobahn.access.authenticator import Authenticator
 from kontobahn.access.identity_provider import IdentityProvider
-from kontobahn.access.signin import SignIns
+from kontobahn.access.sessions import Authenticator, SignIns
 from kontobahn.api.answers import Error
 from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Context, DeferredWrites
 from kontobahn.api.declare import Endpoint, collect
 from kontobahn.api.exchange import ClientAddress, Routes, RunningRequests, Scope, send_busy
-from kontobahn.api.exports import Exports
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.pages import Asgi, LazyApp, bounded_pages
 from kontobahn.api.request_log import AnsweredCalls, RequestLog, Usage
 from kontobahn.api.server import Api, ApiDependencies
-from kontobahn.api.tasks import Tasks
+from kontobahn.api.tasks import Exports, Tasks
 from kontobahn.api.wire import Answer
 from kontobahn.assistants import access as assistant_access
-from kontobahn.assistants import grants, prepared, token_calls
-from kontobahn.assistants.client_documents import ClientDocuments
-from kontobahn.auth import client_access as auth_client_access
-from kontobahn.auth import invitations as auth_invitations
-from kontobahn.auth import passwords as auth_passwords
+from kontobahn.assistants import authorization, grants, prepared
+from kontobahn.assistants.authorization import ClientDocuments
 from kontobahn.auth import sessions as auth_sessions
 from kontobahn.auth import users as auth_users
-from kontobahn.bank_providers.files.adapter import FilesProvider
-from kontobahn.bank_providers.salt_edge import setup as salt_edge
+from kontobahn.bank_providers.files import FilesProvider
+from kontobahn.bank_providers.salt_edge import adapter as salt_edge
 from kontobahn.bank_providers.sandbox import adapter as sandbox
 from kontobahn.bank_providers.sandbox.adapter import SandboxProvider
 from kontobahn.bank_providers.sandbox.adapter import controls as sandbox_controls
 from kontobahn.banking import wire as banking_wire
-from kontobahn.banking.connect import banks as connect_banks
 from kontobahn.banking.connect import routes as connect_routes
 from kontobahn.banking.connections import accounts, flows
 from kontobahn.banking.connections import routes as connection_routes
@@ -62,8 +56,7 @@ from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
-from kontobahn.events import Events, event_log, resend_failed, webhook_endpoints, webhook_url
-from kontobahn.events.watch import Watch
+from kontobahn.events import Events, Watch, event_log, webhook_endpoints, webhook_url
 from kontobahn.jobs import JobRunner, Overdue, overdue
 from kontobahn.ledger.errors import LedgerError
 from kontobahn.ledger.provider import Ledger, LedgerProvider
@@ -72,33 +65,23 @@ from kontobahn.metrics import Metrics
 from kontobahn.mobility import customers as mobility_customers
 from kontobahn.mobility import seller as mobility_seller
 from kontobahn.mobility import tickets as mobility_tickets
-from kontobahn.mobility.invoices import documents, letterhead
+from kontobahn.mobility.invoices import documents
 from kontobahn.mobility.invoices import routes as invoice_routes
 from kontobahn.mobility.platforms import OwnTickets
-from kontobahn.mobility.provider import Mobility
+from kontobahn.mobility.tickets import Mobility
 from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.payables import booking as payables_booking
-from kontobahn.payables import by_address
 from kontobahn.payables import by_hand as payables_by_hand
 from kontobahn.payables import due as payables_due
 from kontobahn.payables import handover as payables_handover
-from kontobahn.payables import mailbox_routes as payables_mailbox
+from kontobahn.payables import mailbox as payables_mailbox
 from kontobahn.payables import routes as payable_routes
 from kontobahn.payables import runs as payment_runs
 from kontobahn.payables import wire as payables_wire
-from kontobahn.payables.adviser_documents import documents as payable_documents
+from kontobahn.payables.handover import documents as payable_documents
 from kontobahn.payables.intake import rules_of
 from kontobahn.payables.mailbox import Mailboxes
-from kontobahn.reconciliation import (
-    account_merges,
-    batches,
-    knowledge,
-    matches,
-    office_bookings,
-    proposals,
-    report,
-    runs,
-)
+from kontobahn.reconciliation import account_merges, batches, knowledge, matches, office_bookings, report, runs
 from kontobahn.reconciliation import accounts as reconciled_accounts
 from kontobahn.reconciliation import transactions as reconciled_transactions
 from kontobahn.reconciliation import wire as reconciliation_wire
@@ -125,7 +108,7 @@ ERRORS: dict[str, type[Error]] = {
 MCP_PATHS = frozenset(
     (
         *("/mcp", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"),
-        *(token_calls.METADATA, token_calls.TOKEN, token_calls.REVOKE),
+        *(authorization.METADATA, authorization.TOKEN, authorization.REVOKE),
     )
 )
 # The paths that programs ask to watch the service, often before a person has opened a page.
@@ -139,9 +122,9 @@ _NEEDS = {
 
 def all_endpoints() -> list[Endpoint]:
     return collect(
-        *(auth_sessions, auth_invitations, auth_users, auth_passwords, auth_client_access),
+        *(auth_sessions, auth_users),
         *(duo, rewe_read, rewe),
-        *(connect_banks, connection_routes, connect_routes, refresh, accounts, transaction_routes, import_routes),
+        *(connect_routes, connection_routes, refresh, accounts, transaction_routes, import_routes),
         *(
             payment_routes,
             order_files,
@@ -151,13 +134,11 @@ def all_endpoints() -> list[Endpoint]:
             webhook_url,
             webhook_endpoints,
             event_log,
-            resend_failed,
         ),
-        *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
+        *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller),
         *(
             payable_routes,
             payables_by_hand,
-            by_address,
             payables_due,
             payment_runs,
             payables_booking,
@@ -169,7 +150,6 @@ def all_endpoints() -> list[Endpoint]:
             reconciled_accounts,
             runs,
             reconciled_transactions,
-            proposals,
             matches,
             knowledge,
             account_merges,
@@ -537,8 +517,7 @@ def set_up_banks(settings: Settings, db: Database, vault: Vault, clock: Clock) -
 def _fints(settings: Settings, db: Database, vault: Vault, clock: Clock, orders: BankProvider) -> BankProvider:
     if find_spec("fints") is None:
         raise SetupError("The setting fints_product_id needs the package fints: install kontobahn[fints].")
-    from kontobahn.bank_providers.fints.adapter import FintsProvider
-    from kontobahn.bank_providers.fints.setup import read_list
+    from kontobahn.bank_providers.fints.adapter import FintsProvider, read_list
 
     banks = read_list(Path(settings.fints_banks)) if settings.fints_banks else {}
     return FintsProvider(db, vault, clock, _bank_network(settings), settings.fints_product_id, banks, orders)
@@ -555,7 +534,7 @@ def _bank_network(settings: Settings) -> OutboundClient:
 
 
 def _enable_banking(settings: Settings, db: Database, clock: Clock) -> BankProvider:
-    from kontobahn.bank_providers.enable_banking.setup import set_up
+    from kontobahn.bank_providers.enable_banking.adapter import set_up
 
     network = _bank_network(settings)
     return set_up(settings, db, clock, network, network.rule)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 
 from kontobahn import credits
-from kontobahn.access import factors, passwords, sessions, signin
+from kontobahn import mail as mail_outbox
+from kontobahn.access import factors, sessions, users
 from kontobahn.api import idempotency, request_log, tasks
 from kontobahn.api.call import Context
 from kontobahn.assistants import grants
 from kontobahn.bank_providers.ebics import store as ebics_store
-from kontobahn.bank_providers.enable_banking import store as enable_banking_store
-from kontobahn.bank_providers.fints import store as fints_store
+from kontobahn.bank_providers.enable_banking import adapter as enable_banking_store
+from kontobahn.bank_providers.fints import adapter as fints_store
 from kontobahn.bank_providers.sandbox import adapter as sandbox
+from kontobahn.banking import merges
 from kontobahn.banking.connect import steps
 from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.routes import end_accesses
-from kontobahn.banking.merges import store as merges
 from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.banking.transactions import arrivals
@@ -26,10 +27,9 @@ from kontobahn.datev import adapter as datev
 from kontobahn.db import Database
 from kontobahn.jobs import Job
 from kontobahn.ledger import transmissions
-from kontobahn.mail import outbox as mail_outbox
-from kontobahn.mail.smtp import find_server
+from kontobahn.mail import find_server
 from kontobahn.mobility.invoices import documents
-from kontobahn.payables import folder, mailbox
+from kontobahn.payables import intake, mailbox
 from kontobahn.payables.settlement import follow_payments
 from kontobahn.webhooks import outbox
 
@@ -37,9 +37,9 @@ from kontobahn.webhooks import outbox
 _EXPIRED = (
     idempotency.purge_expired,
     sessions.purge_expired,
-    passwords.purge_expired,
+    users.purge_expired_resets,
     factors.purge_challenges,
-    signin.purge,
+    sessions.purge_attempts,
     tasks.purge,
     sandbox.tidy,
     ebics_store.remove_orphans,
@@ -97,7 +97,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("tidy bank connections", 30, tidy_bank_connections),
         Job("sweep bank transactions", 5, lambda: asyncio.to_thread(_sweep_bank_transactions, db)),
         Job("make due invoice documents", 30, make_due_documents),
-        Job("take in invoice files", 10, lambda: folder.take_in(context)),
+        Job("take in invoice files", 10, lambda: intake.take_in(context)),
         Job("read mailboxes", 30, lambda: mailbox.fetch_due(context)),
         *_mail_jobs(context),
     ]

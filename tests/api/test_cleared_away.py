@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kontobahn.access import factors, passwords, sessions, signin
+from kontobahn.access import factors, sessions, users
 from kontobahn.clock import HOUR, SECOND
 from tests.harness import ACTOR, Service
 
@@ -18,7 +18,7 @@ def test_what_has_ended_goes_and_nothing_else(service: Service) -> None:
     db.write_now(sessions.create, vault, user, hours=1, actor=ACTOR)
     db.write_now(sessions.create, vault, user, hours=12, actor=ACTOR, in_browser=True)
     lives["sessions"] = [2 * HOUR, HOUR, sessions.IDLE]
-    db.write_now(passwords.create_reset, vault, user, hours=3, actor=ACTOR)
+    db.write_now(users.create_reset, vault, user, hours=3, actor=ACTOR)
     lives["password_resets"] = [3 * HOUR]
     db.write_now(factors.begin, vault, "second step", b"x", user)
     lives["sign_in_challenges"] = [factors.CHALLENGE_LIFE]
@@ -28,12 +28,17 @@ def test_what_has_ended_goes_and_nothing_else(service: Service) -> None:
     lives["sessions"].append(session_end - start)
     attempts = db.read_now(lambda tx: tx.all("SELECT expires_at FROM sign_in_attempts"))
     lives["sign_in_attempts"] = [end - start for (end,) in attempts]
-    lives["sign_in_places"] = [signin.PLACE_LIFETIME]
+    lives["sign_in_places"] = [sessions.PLACE_LIFETIME]
     assert all(lives.values())
     for end in sorted({end for ends in lives.values() for end in ends}):
         for moment in (start + end - 1, start + end):
             service.clock.advance(seconds=(moment - service.clock.now()) / SECOND)
-            for purge in (sessions.purge_expired, passwords.purge_expired, factors.purge_challenges, signin.purge):
+            for purge in (
+                sessions.purge_expired,
+                users.purge_expired_resets,
+                factors.purge_challenges,
+                sessions.purge_attempts,
+            ):
                 db.write_now(purge)
             for table in TABLES:
                 [(left,)] = db.read_now(lambda tx: tx.all(f"SELECT COUNT(*) FROM {table}"))  # noqa: B023

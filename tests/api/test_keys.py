@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from kontobahn.access import keys
-from kontobahn.access.authenticator import CACHE_SECONDS
 from kontobahn.access.principal import Principal
+from kontobahn.access.sessions import CACHE_SECONDS
 from kontobahn.clock import SECOND
 from kontobahn.db import Question, Tx
 from kontobahn.db.database import one_by_one, run_rounds

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
+from kontobahn import mail
 from kontobahn.clock import DAY, MINUTE
 from kontobahn.errors import SetupError
 from kontobahn.jobs import JobRunner
-from kontobahn.mail import outbox, smtp
-from kontobahn.mail.outbox import Mail
-from kontobahn.mail.smtp import find_server
+from kontobahn.mail import Mail, find_server
 from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings
 from tests.dashboard.browsing import Browser
@@ -132,7 +131,7 @@ Put = Callable[[str], None]
 @pytest.fixture
 def put(mailing: Service, mine: Organization) -> Put:
     def put_one(recipient: str) -> None:
-        mailing.db.write_now(outbox.put, mailing.vault, mine.id, Mail(recipient, "Betreff", "Text"))
+        mailing.db.write_now(mail.put, mailing.vault, mine.id, Mail(recipient, "Betreff", "Text"))
 
     return put_one
 
@@ -152,8 +151,8 @@ def test_a_server_that_does_not_answer_well_is_tried_again_for_three_days(
     office.refuses = lambda verb, rest: None
     send(mailing)
     assert office.taken == [], "what was given up is not sent later"
-    mailing.clock.advance(seconds=outbox.DAYS_KEPT * 86_400)
-    mailing.db.write_now(outbox.purge)
+    mailing.clock.advance(seconds=mail.DAYS_KEPT * 86_400)
+    mailing.db.write_now(mail.purge)
     assert waiting(mailing) == []
 
 
@@ -172,11 +171,11 @@ def test_a_mail_that_was_being_sent_when_the_process_died_is_sent_again(
     mailing: Service, mine: Organization, office: PostOffice, put: Put
 ) -> None:
     put(ERIKA)
-    [(organization_id, mail_id)] = mailing.db.read_now(outbox._due)
-    assert mailing.db.write_now(outbox._claim, mailing.vault, organization_id, mail_id)
+    [(organization_id, mail_id)] = mailing.db.read_now(mail._due)
+    assert mailing.db.write_now(mail._claim, mailing.vault, organization_id, mail_id)
     send(mailing)
     assert office.taken == [], "another process may be sending it"
-    mailing.clock.advance(seconds=outbox._LEASE.seconds)
+    mailing.clock.advance(seconds=mail._LEASE.seconds)
     send(mailing)
     [message] = office.taken
     assert message["message-id"] == f"<{mail_id}@muster.example>"
@@ -208,14 +207,14 @@ def test_a_password_is_not_sent_to_a_server_without_tls(office: PostOffice, monk
     office.refuses = lambda verb, rest: said.append(verb)
     server = find_server(Settings(smtp_url=office.url.replace("//", "//erika:geheim@"), mail_from="a@muster.example"))
     assert server is not None
-    monkeypatch.setattr("kontobahn.mail.smtp._is_here", lambda host: False)
-    with pytest.raises(smtp.NotTaken):
-        smtp.check(server)
+    monkeypatch.setattr("kontobahn.mail._is_here", lambda host: False)
+    with pytest.raises(mail.NotTaken):
+        mail.check_server(server)
     assert "AUTH" not in said
 
 
 def test_a_message_is_late_only_after_a_while(mailing: Service, mine: Organization, put: Put) -> None:
     put(ERIKA)
-    assert mailing.db.read_now(outbox.state).late == 0
+    assert mailing.db.read_now(mail.state).late == 0
     mailing.clock.advance(seconds=11 * MINUTE / 1_000_000)
-    assert mailing.db.read_now(outbox.state).late == 1
+    assert mailing.db.read_now(mail.state).late == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn.access import factors, invitations, keys, organizations, passwords, users
+from kontobahn.access import factors, invitations, keys, organizations, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Limits, Principal
 from kontobahn.bank_providers.sandbox import bank as sandbox
@@ -16,7 +16,7 @@ from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.bank_providers.sandbox.rules import BANKS, PEOPLE
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.provider import Banking
-from kontobahn.cli import removal
+from kontobahn.cli import organizations as removal
 from kontobahn.clock import SECOND, SystemClock
 from kontobahn.dashboard import first_run
 from kontobahn.db import Tx, open_database
@@ -49,7 +49,7 @@ def test_an_organisation_that_is_being_deleted_is_not_renamed(service: Service) 
     empty = service.db.write_now(organizations.create, "Leer GmbH", ACTOR)
     outcome = overlap(
         service.db,
-        lambda tx: removal.delete(tx, empty),
+        lambda tx: removal.delete_everything(tx, empty),
         lambda tx: organizations.rename(tx, empty.id, "Neu GmbH", ACTOR),
     )
     assert outcome.lock == "organization"
@@ -58,7 +58,7 @@ def test_an_organisation_that_is_being_deleted_is_not_renamed(service: Service) 
 
 def test_an_organisation_is_deleted_once(service: Service) -> None:
     empty = service.db.write_now(organizations.create, "Leer GmbH", ACTOR)
-    outcome = overlap(service.db, *(lambda tx: removal.delete(tx, empty),) * 2)
+    outcome = overlap(service.db, *(lambda tx: removal.delete_everything(tx, empty),) * 2)
     assert outcome.lock == "organization"
     assert not isinstance(outcome.first, Exception)
 
@@ -85,15 +85,15 @@ def test_a_password_is_changed_by_one_and_a_link_used_once(service: Service, min
     assert known is not None
 
     def change(tx: Tx) -> int:
-        return passwords.change(tx, principal, old_hash=known[1], new_hash="new", actor=ACTOR)
+        return users.change_password(tx, principal, old_hash=known[1], new_hash="new", actor=ACTOR)
 
     changed = overlap(service.db, change, change)
     assert changed.lock == "users"
     assert isinstance(changed.second, Conflict)
-    link = service.db.write_now(passwords.create_reset, service.vault, user, hours=1, actor=ACTOR)
+    link = service.db.write_now(users.create_reset, service.vault, user, hours=1, actor=ACTOR)
 
     def reset(tx: Tx) -> users.User:
-        return passwords.reset(tx, service.vault, link.secret, password_hash="newer", actor=ACTOR)
+        return users.reset_password(tx, service.vault, link.secret, password_hash="newer", actor=ACTOR)
 
     used = overlap(service.db, reset, reset)
     assert used.lock == "users"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kontobahn.access import audit, client_access, factors, keys, organizations, passwords, sessions, users
+from kontobahn.access import audit, client_access, factors, keys, organizations, sessions, users
 from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
 from kontobahn.db import Tx
@@ -51,7 +51,7 @@ def world(service: Service) -> World:
     ]
     service.agency(mine, other, client)
     for one in people:  # making something for the next must not have taken it from the one before
-        service.db.read_now(passwords.check_reset, service.vault, one.link)
+        service.db.read_now(users.check_reset, service.vault, one.link)
         assert len(service.db.read_now(sessions.of_user, one.user.organization_id, one.user.id)) == 2
         assert service.db.read_now(factors.recovery_codes_left, one.user.organization_id, one.user.id) == len(one.codes)
     return World(service, mine, other, people[-1], client)
@@ -64,7 +64,7 @@ def equip(tx: Tx, service: Service, owner: Organization, email: str, client: Org
     code = factors.totp(b"secret of an app", tx.now // SECOND // factors.STEP_SECONDS)
     factor = factors.add_totp(tx, service.vault, principal, b"secret of an app", code, "App", ACTOR)
     codes = factors.make_recovery_codes(tx, service.vault, principal, ACTOR)
-    link = passwords.create_reset(tx, service.vault, user, hours=1, actor=ACTOR)
+    link = users.create_reset(tx, service.vault, user, hours=1, actor=ACTOR)
     client_access.give_by_operator(tx, user, client.id, "member", ACTOR)
     return Person(user, principal, factor, codes, link.secret)
 
@@ -74,17 +74,17 @@ def snapshot(tx: Tx) -> set[tuple[Any, ...]]:
 
 
 def change_password(tx: Tx, world: World) -> None:
-    passwords.change(tx, world.me.principal, old_hash=HASH, new_hash="new", actor=ACTOR)
+    users.change_password(tx, world.me.principal, old_hash=HASH, new_hash="new", actor=ACTOR)
 
 
 def use_link(tx: Tx, world: World) -> None:
-    passwords.reset(tx, world.service.vault, world.me.link, password_hash="new", actor=ACTOR)
+    users.reset_password(tx, world.service.vault, world.me.link, password_hash="new", actor=ACTOR)
 
 
 def make_link(tx: Tx, world: World) -> None:
-    passwords.create_reset(tx, world.service.vault, world.me.user, hours=1, actor=ACTOR)
+    users.create_reset(tx, world.service.vault, world.me.user, hours=1, actor=ACTOR)
     with pytest.raises(NotFound):
-        passwords.check_reset(tx, world.service.vault, world.me.link)
+        users.check_reset(tx, world.service.vault, world.me.link)
 
 
 def end_other_sessions(tx: Tx, world: World) -> None:

@@ -11,10 +11,10 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from kontobahn.access import audit, passwords, signin, users
+from kontobahn.access import audit, sessions, users
 from kontobahn.access.audit import Actor
-from kontobahn.access.passwords import PasswordWork
-from kontobahn.access.signin import SignIns
+from kontobahn.access.sessions import SignIns
+from kontobahn.access.users import PasswordWork
 from kontobahn.db import Tx
 from kontobahn.errors import Unauthorized, Unavailable
 from tests.harness import PASSWORD, Organization, Service, ServiceFactory
@@ -52,7 +52,7 @@ def sign_in(service: Service, address: str, password: str = "x", email: str = ER
 
 @pytest.mark.usefixtures("quick")
 def test_guesses_from_one_address_have_to_wait(service: Service, erika: users.User) -> None:
-    for number in range(signin.FREE_FROM_ADDRESS):
+    for number in range(sessions.FREE_FROM_ADDRESS):
         # One household has all addresses of its /64.
         assert sign_in(service, f"2001:db8:9:9::{number:x}").status_code == 401
     refused = sign_in(service, "2001:db8:9:9:ffff::1", PASSWORD)
@@ -70,7 +70,7 @@ def test_guesses_from_one_address_have_to_wait(service: Service, erika: users.Us
 @pytest.mark.usefixtures("quick")
 def test_the_wait_grows_to_a_minute_and_is_forgotten_after_an_hour(service: Service, erika: users.User) -> None:
     waits = []
-    for _ in range(signin.FREE_FROM_ADDRESS + 8):
+    for _ in range(sessions.FREE_FROM_ADDRESS + 8):
         assert sign_in(service, HOME).status_code == 401
         refused = sign_in(service, HOME)
         if refused.status_code == 429:
@@ -79,7 +79,7 @@ def test_the_wait_grows_to_a_minute_and_is_forgotten_after_an_hour(service: Serv
     # Two attempts at a time while they are free.
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
     service.clock.advance(seconds=3601)
-    assert [sign_in(service, HOME).status_code for _ in range(signin.FREE_FROM_ADDRESS)] == [401] * 5
+    assert [sign_in(service, HOME).status_code for _ in range(sessions.FREE_FROM_ADDRESS)] == [401] * 5
 
 
 @pytest.mark.usefixtures("quick")
@@ -87,7 +87,7 @@ def test_guesses_from_many_addresses_have_to_wait_and_the_owner_at_home_has_not(
     service: Service, erika: users.User
 ) -> None:
     assert sign_in(service, HOME, PASSWORD).status_code == 201
-    strangers = [f"203.0.113.{number}" for number in range(signin.FREE_FROM_STRANGERS)]
+    strangers = [f"203.0.113.{number}" for number in range(sessions.FREE_FROM_STRANGERS)]
     for email in (ERIKA, NOBODY):
         # Erika's own attempt above was a right one.
         assert {sign_in(service, address, email=email).status_code for address in strangers} == {401}
@@ -109,7 +109,7 @@ def test_a_password_changed_meanwhile_opens_no_session(service: Service, erika: 
     verified = service.run(service.application.context.part(SignIns).verify(ERIKA, PASSWORD, Actor("anybody", ip=HOME)))
     service.db.write_now(lambda tx: tx.run("UPDATE users SET password_hash = ? WHERE id = ?", "another", erika.id))
     with pytest.raises(Unauthorized):
-        service.db.write_now(signin.open_session, service.vault, verified, hours=1, actor=Actor("anybody"))
+        service.db.write_now(sessions.open_session, service.vault, verified, hours=1, actor=Actor("anybody"))
     assert service.db.read_now(lambda tx: tx.all("SELECT 1 FROM sessions")) == []
 
 
@@ -121,24 +121,24 @@ def test_old_attempts_and_places_are_purged(service: Service, erika: users.User)
     def rows(tx: Tx) -> list[int]:
         return [len(tx.all(f"SELECT 1 FROM sign_in_{name}")) for name in ("attempts", "places")]
 
-    service.db.write_now(signin.purge)
+    service.db.write_now(sessions.purge_attempts)
     assert service.db.read_now(rows) == [2, 1]
     service.clock.advance(seconds=3601)
-    service.db.write_now(signin.purge)
+    service.db.write_now(sessions.purge_attempts)
     assert service.db.read_now(rows) == [0, 1]
     service.clock.advance(seconds=90 * 24 * 3600)
-    service.db.write_now(signin.purge)
+    service.db.write_now(sessions.purge_attempts)
     assert service.db.read_now(rows) == [0, 0]
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_user_has_as_many_places_as_are_kept(service: Service, erika: users.User) -> None:
-    for number in range(signin.PLACES + 2):
+    for number in range(sessions.PLACES + 2):
         service.clock.advance(seconds=1)
         assert sign_in(service, f"192.0.2.{number}", PASSWORD).status_code == 201
     places = service.db.read_now(lambda tx: tx.all("SELECT last_at FROM sign_in_places ORDER BY last_at"))
-    assert len(places) == signin.PLACES
-    assert places[0][0] == service.clock.now() - (signin.PLACES - 1) * 1_000_000
+    assert len(places) == sessions.PLACES
+    assert places[0][0] == service.clock.now() - (sessions.PLACES - 1) * 1_000_000
 
 
 # --- Nobody else waits for it
@@ -163,9 +163,9 @@ def test_too_many_at_once_are_refused_and_other_calls_answered(
     service: Service, mine: Organization, stuck: threading.Event
 ) -> None:
     work = service.application.context.part(SignIns)._work
-    with ThreadPoolExecutor(passwords.ROOM_FOR_ADDRESS) as callers:
+    with ThreadPoolExecutor(users.ROOM_FOR_ADDRESS) as callers:
         waiting = [callers.submit(sign_in, service, HOME, "x", f"{n}@muster.example") for n in range(4)]
-        while work._under_way.total() < passwords.ROOM_FOR_ADDRESS:
+        while work._under_way.total() < users.ROOM_FOR_ADDRESS:
             assert service.get("/v2/auth/users", mine.key).status_code == 200
         refused = sign_in(service, HOME)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
@@ -191,10 +191,10 @@ def test_there_is_more_room_for_those_who_were_here_before() -> None:
             for number in range(count):
                 inside.enter_context(work.room_for(f"{is_familiar}{number}", is_familiar=is_familiar))
 
-        fill(passwords.ROOM_FOR_STRANGERS, is_familiar=False)
+        fill(users.ROOM_FOR_STRANGERS, is_familiar=False)
         with pytest.raises(Unavailable):
             fill(1, is_familiar=False)
-        fill(passwords.ROOM - passwords.ROOM_FOR_STRANGERS, is_familiar=True)
+        fill(users.ROOM - users.ROOM_FOR_STRANGERS, is_familiar=True)
         with pytest.raises(Unavailable):
             fill(1, is_familiar=True)
 
@@ -216,9 +216,9 @@ def test_passwords_are_worked_on_by_threads_that_step_back() -> None:
 @on_postgres
 def test_attempts_at_once_are_counted_one_by_one(service: Service) -> None:
     attempt = service.application.context.part(SignIns)._attempt(ERIKA, HOME)
-    for _ in range(signin.FREE_FROM_ADDRESS - 1):
-        service.db.write_now(signin._admit, attempt, ERIKA)
-    outcome = overlap(service.db, *(lambda tx: signin._admit(tx, attempt, ERIKA),) * 2)
+    for _ in range(sessions.FREE_FROM_ADDRESS - 1):
+        service.db.write_now(sessions._admit, attempt, ERIKA)
+    outcome = overlap(service.db, *(lambda tx: sessions._admit(tx, attempt, ERIKA),) * 2)
     assert outcome.lock == "sign_in"
     assert outcome.first.wait_until is None
     assert outcome.second.wait_until is not None
@@ -236,7 +236,7 @@ def test_no_session_is_opened_beside_a_change_of_the_password(service: Service, 
     outcome = overlap(
         service.db,
         change,
-        lambda tx: signin.open_session(tx, service.vault, verified, hours=1, actor=Actor("anybody")),
+        lambda tx: sessions.open_session(tx, service.vault, verified, hours=1, actor=Actor("anybody")),
     )
     assert outcome.lock == "users"
     assert isinstance(outcome.second, Unauthorized)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kontobahn.access import audit, client_access, invitations, keys, passwords, users
+from kontobahn.access import audit, client_access, invitations, keys, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import ClientRole, Principal
 from kontobahn.api import idempotency, tasks
@@ -72,9 +72,9 @@ def test_no_password_is_set_beside_the_end_of_the_key_of_its_link(service: Servi
     person = service.user(mine, "max@muster.example", "member")
     caller = principal(mine)._replace(key_id=mine.key_id)
     made = service.db.write_now(
-        lambda tx: passwords.create_reset(tx, service.vault, person, hours=1, actor=ACTOR, by=caller)
+        lambda tx: users.create_reset(tx, service.vault, person, hours=1, actor=ACTOR, by=caller)
     )
-    reset = lambda tx: passwords.reset(tx, service.vault, made.secret, password_hash="x", actor=ACTOR)  # noqa: E731
+    reset = lambda tx: users.reset_password(tx, service.vault, made.secret, password_hash="x", actor=ACTOR)  # noqa: E731
     revoke = lambda tx: keys.revoke(tx, mine.id, mine.key_id, ACTOR)  # noqa: E731
     assert refused("users", overlap(service.db, revoke, reset), NotFound)
 

@@ -16,11 +16,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from pydantic import AnyUrl
 
-from kontobahn.access import audit, factors, passwords, users
+from kontobahn.access import audit, factors, users
 from kontobahn.access.principal import Principal, Role
 from kontobahn.api.request_log import Wanted, logged
 from kontobahn.assistants import access, grants
-from kontobahn.assistants.client_documents import read_document
+from kontobahn.assistants.authorization import read_document
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, NotFound
 from kontobahn.ledger.connections import open_books
@@ -478,7 +478,7 @@ def test_a_new_password_or_a_removed_factor_ends_what_the_person_has_connected(
 
     made = maker.tokens(karl.browser)
     person = service.db.read_now(users.by_id, owner.id, karl.user.id)
-    link = service.db.write_now(lambda tx: passwords.create_reset(tx, service.vault, person, hours=1, actor=ACTOR))
+    link = service.db.write_now(lambda tx: users.create_reset(tx, service.vault, person, hours=1, actor=ACTOR))
     body = {"token": link.secret, "password": "yet-Another-password-2"}
     assert service.http.post("/v2/auth/password/reset", json=body).status_code == 200
     assert is_over(made)

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 from playwright.sync_api import Browser
 
-from kontobahn.datev import outgoing_files
+from kontobahn.datev import file_imports
 from kontobahn.ledger import transmissions
 from kontobahn.ledger.provider import Author
 from simulators.datev import ALL_SERVICES, DOCUMENTS
@@ -58,6 +58,6 @@ def send_some(office: Office) -> None:
         query = {"connectionId": office.connection_id}
         office.service.post(KASSENBUCH, office.owner.key, params=query, json=entry(line(1.0), line(2.0)))
     office.datev.files.usual = ["failed"]
-    outgoing = outgoing_files.file(office.ref, CLIENT, "EXTF_Buchungsstapel_20260302_Bankbewegungen.csv", b"EXTF")
+    outgoing = file_imports.file(office.ref, CLIENT, "EXTF_Buchungsstapel_20260302_Bankbewegungen.csv", b"EXTF")
     office.service.db.write_now(transmissions.insert, outgoing, Author("req", "Dashboard"), office.owner.id)
     office.service.run(transmissions.carry_on(office.service.application.context))

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser
 
-from kontobahn.dashboard import static_files
+from kontobahn.dashboard import components
 from kontobahn.dashboard.menu import MENU
 from kontobahn.dashboard.pages import every_page
 from tests.browser.visitor import COOKIE, EVERY_WAY, NARROW_AND_DARK, TWO_WAYS, session_token, visiting
@@ -148,7 +148,7 @@ def test_a_strangers_ids_are_not_there(demo: ServerProcess, addresses: dict[str,
 
 
 def test_what_a_page_may_weigh(demo: ServerProcess, demo_token: str, addresses: dict[str, str]) -> None:
-    css, js = static_files.static_file("dashboard.css"), static_files.static_file("dashboard.js")
+    css, js = components.static_file("dashboard.css"), components.static_file("dashboard.js")
     assert css is not None
     assert js is not None
     assert len(css.body) <= 25_000

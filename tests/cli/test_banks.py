@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kontobahn.bank_providers.fints.setup import read_list
+from kontobahn.bank_providers.fints.adapter import read_list
 from kontobahn.errors import SetupError
 from simulators.ebics_bank import Break, EbicsBank, Line
 from simulators.enable_banking import EnableBanking

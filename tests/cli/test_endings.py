@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kontobahn.cli import organizations
-from kontobahn.cli.failures import ExitCode, ending
+from kontobahn.cli.entry import ExitCode, ending
 from tests.command_line import CommandLine
 from tests.journeys.process import environment
 from tests.waiting import PATIENCE_SECONDS, eventually

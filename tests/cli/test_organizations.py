@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kontobahn.access import audit, client_access, organizations
-from kontobahn.cli import removal
+from kontobahn.cli import organizations as removal
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from tests.bank_builder import Bank, account_id, facts, order
@@ -153,7 +153,7 @@ def _rows_of_numbers(tx: Tx, numbers: dict[str, int]) -> dict[str, int]:
 
 def _delete(service: Service, owner: Organization) -> dict[str, int]:
     found = service.db.read_now(organizations.get, owner.id)
-    return service.db.write_now(removal.delete, found)
+    return service.db.write_now(removal.delete_everything, found)
 
 
 def test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others(service: Service) -> None:

@@ -17,7 +17,7 @@ from kontobahn import __version__
 from kontobahn.access.principal import ROLES, SCOPES
 from kontobahn.cli import organizations
 from kontobahn.cli.entry import LISTED, NAME, command_line
-from kontobahn.cli.tables import render_table
+from kontobahn.cli.output import render_table
 from tests.command_line import CommandLine
 
 ID = "01930000-0000-7000-8000-000000000001"

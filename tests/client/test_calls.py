@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from kontobahn.api.declare import Endpoint
-from kontobahn.webhooks import signatures
+from kontobahn.webhooks import receiver
 from kontobahn_client import ApiWarning, AsyncKontobahn, Kontobahn, NotFound, OutOfCredits, models, webhooks
 from kontobahn_client.models.common import File
 from kontobahn_client.transport import exchange
@@ -252,9 +252,9 @@ def test_a_file_is_sent_by_its_path_with_its_name(service: Service, owner: Organ
 def test_what_the_service_signs_is_verified() -> None:
     data = b'{"payment_id":"17","status":"initiated_info_required"}'
     body = b'{"event":"payment_progress","data":%s,"received_at":"2026-03-31T09:30:00Z"}' % data
-    old, new = signatures.new_secret(), signatures.new_secret()
-    headers = signatures.signed_headers("evt_1", 1_000_000, body, [signatures.key_of(new), signatures.key_of(old)])
-    for secrets in ((old,), (new,), (signatures.new_secret(), old)):
+    old, new = receiver.new_secret(), receiver.new_secret()
+    headers = receiver.signed_headers("evt_1", 1_000_000, body, [receiver.key_of(new), receiver.key_of(old)])
+    for secrets in ((old,), (new,), (receiver.new_secret(), old)):
         event = webhooks.verify(body, headers, *secrets, now=lambda: 1_000_100.0)
         assert (event.id, event.event) == ("evt_1", "payment_progress")
         assert isinstance(event.data, models.PaymentProgress)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.webhooks import signatures
+from kontobahn.webhooks import receiver
 from tests.bank_builder import Bank, facts
 from tests.harness import Service
 from tests.spec_pages import on_sqlite
@@ -29,7 +29,7 @@ def test_the_examples_run(
     monkeypatch.chdir(tmp_path)
     # Elsewhere a proxy may be set that knows nothing of this machine.
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    owner, secret = service.organization(), signatures.new_secret()
+    owner, secret = service.organization(), receiver.new_secret()
     bank = Bank(service)
     connection = bank.connected(owner, facts(11900, "Rechnung 1"))
     names: dict[str, Any] = {"url": service.base_url, "key": owner.key, "secret": secret}
@@ -56,6 +56,6 @@ def test_the_examples_run(
 
     exec(event, names)
     body, now = b'{"event":"webhook_test","data":{},"received_at":"2026-03-31T09:30:00Z"}', int(time.time())
-    headers = signatures.signed_headers("evt_1", now, body, [signatures.key_of(secret)])
+    headers = receiver.signed_headers("evt_1", now, body, [receiver.key_of(secret)])
     assert names["receive"](body, headers) == 204
     assert names["receive"](body + b" ", headers) == 400

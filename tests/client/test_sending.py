@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from kontobahn.webhooks import signatures
+from kontobahn.webhooks import receiver
 from kontobahn_client import KontobahnError, NoAnswer, RateLimited, UnexpectedAnswer, WebhookError, webhooks
 from kontobahn_client.client import AsyncKontobahn, Kontobahn
 from kontobahn_client.transport.exchange import (
@@ -141,9 +141,9 @@ def test_an_id_never_leads_to_another_path(part: str) -> None:
 
 # --- Deliveries
 
-SECRET = signatures.new_secret()
+SECRET = receiver.new_secret()
 BODY = b'{"event":"something_new","data":{"a":1},"received_at":"2026-03-31T09:30:00Z"}'
-HEADERS = signatures.signed_headers("evt_1", 1_000_000, BODY, [signatures.key_of(SECRET)])
+HEADERS = receiver.signed_headers("evt_1", 1_000_000, BODY, [receiver.key_of(SECRET)])
 
 
 def verified(body: bytes = BODY, *secrets: str, now: float = 1_000_000.0, **headers: str) -> webhooks.WebhookEvent:
@@ -179,4 +179,4 @@ def test_a_secret_that_is_none_is_the_callers_mistake() -> None:
     with pytest.raises(ValueError, match="at least one"):
         webhooks.verify(BODY, HEADERS)
     with pytest.raises(WebhookError):
-        verified(BODY, signatures.new_secret())
+        verified(BODY, receiver.new_secret())

@@ -11,7 +11,7 @@ import pytest
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments import store as payments
-from kontobahn.banking.transactions import search
+from kontobahn.banking.transactions import store
 from kontobahn.db import Tx
 from tests.bank_builder import Bank
 from tests.dashboard.browsing import Browser
@@ -40,7 +40,7 @@ def rows_of(browser: Browser, address: str) -> tuple[list[str], int]:
 
 
 def test_a_search_that_stops_goes_on_where_it_was(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "LOOKED_THROUGH", 15)
+    monkeypatch.setattr(store, "LOOKED_THROUGH", 15)
     monkeypatch.setattr(payments, "LOOKED_THROUGH", 2)
     monkeypatch.setattr(payments, "_CHUNK", 1)
     bank = FileBank(service)

@@ -14,11 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
-from kontobahn.books import account_sheets, payment_terms
+from kontobahn.books import bookings, store
 from kontobahn.db import Tx
 from kontobahn.ledger.errors import ProviderError
-from kontobahn.ledger.kontoblatt import SheetSelection
-from kontobahn.ledger.wire import Periode, Zahlungsbedingung
+from kontobahn.ledger.wire import Periode, SheetSelection, Zahlungsbedingung
 from tests.api.ledger.files import INVOICE, file, imported, undone
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_bank_lists import rows_of
@@ -178,7 +177,7 @@ def _check_plans(tx: Tx, books: Books) -> None:
     explained: Any = Explained()
     for konto, sides in (("84010000", 2), ("17760000", 3)):
         found.clear()
-        account_sheets.page(explained, books.client, SheetSelection(date(2026, 1, 1), konto, after="3.2026-03-01.9"))
+        bookings.sheet_page(explained, books.client, SheetSelection(date(2026, 1, 1), konto, after="3.2026-03-01.9"))
         # Once for the lines before the page, once for the page.
         # Discounts that changed are few, and found by their numbers.
         ways = {line for line in found if "books_bookings_by_" in line and "AND id=?" not in line}
@@ -349,6 +348,6 @@ def test_terms_by_periods_name_the_discount_of_each(browser: Browser, books: Boo
         id="40", bezeichnung="Monatsweise", skontoFrist1=None, skontoSatz1=Decimal(2), skontoFrist2=None, skontoSatz2=Decimal(0),
         nettoFrist=None, faelligkeitsart="ALS_ZEITRAUM", perioden=[span],
     )  # fmt: skip
-    books.service.db.write_now(payment_terms.save, books.client, terms)
+    books.service.db.write_now(store.save_payment_terms, books.client, terms)
     page = " ".join(html.unescape(browser.get("/dashboard/partners/terms").text).split())
     assert "Rechnungen vom 1. bis 15.: 2.00 % by the 20. des laufenden Monats, net by the Monatsende" in page

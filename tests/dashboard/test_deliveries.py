@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from kontobahn.webhooks import claims, further, outbox
+from kontobahn.webhooks import claims, endpoints, outbox
 from kontobahn.webhooks.claims import Capacity, Outcome
-from kontobahn.webhooks.further import Wanted
+from kontobahn.webhooks.endpoints import Wanted
 from tests.dashboard.browsing import Browser
 from tests.harness import ACTOR, PASSWORD, Organization, Service
 
@@ -27,7 +27,7 @@ def muster(service: Service) -> Organization:
 
 def add_receiver(service: Service, organization: Organization, name: str) -> str:
     wanted = Wanted(f"https://{name.lower()}.example/events", None, name)
-    receiver, _ = service.db.write_now(further.create, service.vault, organization.id, wanted, ACTOR)
+    receiver, _ = service.db.write_now(endpoints.create, service.vault, organization.id, wanted, ACTOR)
     return receiver.id
 
 

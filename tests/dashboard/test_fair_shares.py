@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kontobahn import threads
-from kontobahn.dashboard import csv_file
+from kontobahn.dashboard import lists
 from kontobahn.dashboard.pages import open_items
 from kontobahn.reconciliation import inputs, runs
 from tests.dashboard.browsing import Browser
@@ -75,12 +75,12 @@ def test_runs_of_one_hold_up_no_run_of_another(
 @pytest.mark.parametrize(
     ("module", "name", "path"),
     [
-        (csv_file, "write", "/dashboard/open-items.csv"),
+        (lists, "write", "/dashboard/open-items.csv"),
         (open_items, "_searched", "/dashboard/open-items.csv"),
         (open_items, "_searched", "/dashboard/open-items"),
         (open_items, "plain", "/dashboard/open-items"),
-        (csv_file, "write", "/dashboard/trial-balance.csv"),
-        (csv_file, "write", "/dashboard/transactions.csv"),
+        (lists, "write", "/dashboard/trial-balance.csv"),
+        (lists, "write", "/dashboard/transactions.csv"),
     ],
 )
 def test_long_lists_of_one_hold_up_nobody_else(

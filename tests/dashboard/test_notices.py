@@ -7,12 +7,12 @@ from datetime import date, timedelta
 
 import pytest
 
+from kontobahn import mail
 from kontobahn.banking.connections import store
 from kontobahn.clock import DAY, HOUR, SECOND, berlin_date, berlin_datetime
 from kontobahn.dashboard import notices
 from kontobahn.db import Tx
-from kontobahn.mail import outbox
-from kontobahn.mail.smtp import find_server
+from kontobahn.mail import find_server
 from tests.bank_builder import Bank, account_id, order
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_attention import connect
@@ -34,7 +34,7 @@ def told(service: Service, office: PostOffice) -> list[tuple[str, str]]:
     """Does what the jobs do, and returns the new mail: to whom, and what it says."""
     before = len(office.taken)
     service.run(notices.write_due(service.application.context))
-    service.run(outbox.send_due(service.db, service.vault, find_server(service.settings)))
+    service.run(mail.send_due(service.db, service.vault, find_server(service.settings)))
     return [(message["to"], message.get_content()) for message in office.taken[before:]]
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from kontobahn.access import factors, users
 from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
-from kontobahn.dashboard import passkeys
+from kontobahn.dashboard import sign_in
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.pages import every_page
 from kontobahn.dashboard.security import Cookies
@@ -255,7 +255,7 @@ def test_a_code_or_a_passkey_of_ones_own_confirms_as_a_password_does(
         assert (ticket, answer) == ("t", "a")
         return signer
 
-    monkeypatch.setattr(passkeys, "finish_sign_in", by_passkey)
+    monkeypatch.setattr(sign_in, "finish_sign_in", by_passkey)
     signer = other
     assert browser.post(path, {"_ticket": "t", "_answer": "a"}).status_code == 422
     signer = me

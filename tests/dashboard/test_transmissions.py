@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from kontobahn.access import audit
-from kontobahn.datev import outgoing_files
+from kontobahn.datev import file_imports
 from kontobahn.ledger import transmissions
 from kontobahn.ledger.provider import Author
 from simulators.datev import ALL_SERVICES, Datev
@@ -138,7 +138,7 @@ def test_a_person_sends_a_batch_that_failed_again_or_takes_its_file(service: Ser
 
 def _batch(office: Office, name: str, *, is_failed: bool = False) -> str:
     """A batch that was sent, and refused; its id."""
-    outgoing = outgoing_files.file(office.ref, CLIENT, name, FILE)
+    outgoing = file_imports.file(office.ref, CLIENT, name, FILE)
     made = office.service.db.write_now(transmissions.insert, outgoing, Author("req", "Dashboard"), office.owner.id)
     if is_failed:
         office.service.db.write_now(transmissions.give_up, office.ref)

@@ -24,7 +24,7 @@ from kontobahn.db.migrate import migrate
 from kontobahn.formats.bank_files import read
 from kontobahn.reconciliation.core.matcher import Matcher, run
 from kontobahn.reconciliation.core.model import Line, Movement, Proposal
-from kontobahn.reconciliation.movements import movement_of
+from kontobahn.reconciliation.inputs import movement_of
 from tests.matching.companies import TRADES, Company
 from tests.matching.events import Event, Happenings
 from tests.matching.everyday import Everyday

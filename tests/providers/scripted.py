@@ -27,7 +27,6 @@ from kontobahn.ledger.buchungen import (
 )
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeiten import Faelligkeiten, age_classes
-from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kassenbuch import (
     Belegtyp,
     Belegzeile,
@@ -42,7 +41,6 @@ from kontobahn.ledger.kassenbuch import (
     Rechnungsordner,
     Storno,
 )
-from kontobahn.ledger.kontoblatt import AccountSheet, SheetLine, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection, Posten
 from kontobahn.ledger.personenkonto import (
     Geschaeftspartner,
@@ -54,16 +52,24 @@ from kontobahn.ledger.personenkonto import (
     PersonenkontoErgebnis,
 )
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, LedgerClient, OpenAmounts
-from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxLine, TaxSelection
 from kontobahn.ledger.wire import (
+    AccountSheet,
     Bwa,
     BwaZeile,
     Geschaeftsjahr,
+    Import,
+    ImportMitProtokoll,
     Kontozeile,
     LedgerErgebnis,
     Periodenwert,
     Saldo,
+    SentFile,
+    SheetLine,
+    SheetSelection,
     SusaZeile,
+    TaxedBooking,
+    TaxLine,
+    TaxSelection,
     Umsatzsteuer,
     UmsatzsteuerZeile,
     Zahlungsbedingung,

@@ -20,13 +20,11 @@ from kontobahn.ledger import kassenbuch
 from kontobahn.ledger.buchungen import NeueBuchung
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.ledger.errors import AREAS, ProviderError
-from kontobahn.ledger.imports import SentFile
 from kontobahn.ledger.kassenbuch import NeueBelegzeile, NeuerKassenbucheintrag
-from kontobahn.ledger.kontoblatt import SheetSelection
 from kontobahn.ledger.opos import EbModus, OposSelection, Side
 from kontobahn.ledger.personenkonto import Personenkonto
 from kontobahn.ledger.provider import Author, ClientBooks
-from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxLine, TaxSelection
+from kontobahn.ledger.wire import SentFile, SheetSelection, TaxedBooking, TaxLine, TaxSelection
 from simulators.datev import ALL_SERVICES
 from tests.api.ledger.files import INVOICE
 from tests.api.ledger.files import file as stapel

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kontobahn.access import principal
-from kontobahn.access.authenticator import CACHE_SECONDS, MAX_CACHED, Authenticator
 from kontobahn.access.principal import Principal, Role, in_scope
+from kontobahn.access.sessions import CACHE_SECONDS, MAX_CACHED, Authenticator
 from kontobahn.clock import ManualClock
 from kontobahn.errors import BadRequest, Forbidden, NotFound, Unauthorized
 from kontobahn.ids import API_KEY_PREFIX, SESSION_PREFIX, new_token
@@ -24,7 +24,7 @@ class Door:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answer: Principal | Unauthorized = ME
         self.asked, self.seconds, self.clock = 0, 1_000.0, ManualClock(START)
-        monkeypatch.setattr("kontobahn.access.authenticator.time.monotonic", lambda: self.seconds)
+        monkeypatch.setattr("kontobahn.access.sessions.time.monotonic", lambda: self.seconds)
         self.authenticator = Authenticator(self, self, self.clock)  # type: ignore[arg-type]
 
     async def read_inline(self, *_: Any) -> Principal | Unauthorized:

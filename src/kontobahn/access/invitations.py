@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.access import audit, client_access, users
+from kontobahn import mail
+from kontobahn.access import audit, client_access, organizations, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.client_access import ClientAccess
 from kontobahn.access.principal import Principal, Role
-from kontobahn.access.users import User
-from kontobahn.clock import DAY
+from kontobahn.access.users import NewPasswordReset, User
+from kontobahn.clock import DAY, berlin_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, Forbidden, NotFound
 from kontobahn.ids import INVITATION_PREFIX, new_id, new_token
+from kontobahn.mail import Mail
+from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
 
@@ -150,3 +153,91 @@ def join(tx: Tx, vault: Vault, principal: Principal, token: str, actor: Actor) -
     _INVITATIONS.update(tx, invitation, status="accepted", settled_at=tx.now)
     audit.record(tx, organization_id, actor, "invitation.accept", invitation.id, user_id=user.id)
     return made
+
+
+# Letters to people whose language is not known yet: German first, English below.
+
+
+MINUTES_BETWEEN_LINKS = 10
+_DAY_DE, _DAY_EN = "%d.%m.%Y, %H:%M Uhr", "%d %B %Y, %H:%M"
+
+_INVITED = "Einladung zu {organization} / Invitation to {organization}"
+_INVITATION = """\
+Guten Tag,
+
+Sie sind eingeladen, bei Kontobahn für {organization} mitzuarbeiten. Mit diesem Link legen Sie Ihr Passwort fest:
+
+{link}
+
+Der Link funktioniert einmal und bis {until_de}. Wenn Sie die Einladung nicht erwartet haben, tun Sie nichts.
+
+--
+
+Hello,
+
+you are invited to work with {organization} on Kontobahn. Open this link to choose your password:
+
+{link}
+
+It works once, until {until_en}. If you did not expect this invitation, do nothing.
+"""
+
+_NEW_PASSWORD = """\
+Guten Tag {name},
+
+mit diesem Link legen Sie ein neues Passwort für Kontobahn fest:
+
+{link}
+
+Der Link funktioniert einmal und bis {until_de}. Wenn Sie ihn nicht angefordert haben, tun Sie nichts: Ihr Passwort bleibt, wie es ist.
+
+--
+
+Hello {name},
+
+open this link to choose a new password for Kontobahn:
+
+{link}
+
+It works once, until {until_en}. If you did not ask for it, do nothing: your password stays as it is.
+"""
+
+
+def send_invitation(tx: Tx, vault: Vault, settings: Settings, new: NewInvitation) -> bool:
+    """Returns False if there is no mail server, and the link is to be handed over by whoever invites."""
+    if not settings.smtp_url:
+        return False
+    invitation = new.invitation
+    name = organizations.get(tx, invitation.organization_id).name
+    text = _INVITATION.format(
+        organization=name, link=link(settings.base_url, new.secret), **_both(invitation.expires_at)
+    )
+    mail.put(tx, vault, invitation.organization_id, Mail(invitation.email, _INVITED.format(organization=name), text))
+    return True
+
+
+def send_password_link(tx: Tx, vault: Vault, settings: Settings, new: NewPasswordReset) -> bool:
+    """Returns False if there is no mail server, and the link is to be handed over by whoever made it."""
+    if not settings.smtp_url:
+        return False
+    user = new.user
+    text = _NEW_PASSWORD.format(
+        name=user.name, link=users.reset_link(settings.base_url, new.secret), **_both(new.reset.expires_at)
+    )
+    mail.put(tx, vault, user.organization_id, Mail(user.email, "Neues Passwort / New password", text))
+    return True
+
+
+def send_requested_link(tx: Tx, vault: Vault, settings: Settings, email: str, actor: Actor) -> None:
+    """Sends whoever has this address a link, at most one in ten minutes. Nothing says whether anybody has it."""
+    found = users.by_email(tx, users.normal_email(email))
+    if found is None or users.has_recent_reset(tx, found[0], minutes=MINUTES_BETWEEN_LINKS):
+        return
+    user, _ = found
+    new = users.create_reset(tx, vault, user, hours=settings.password_reset_hours, actor=actor)
+    send_password_link(tx, vault, settings, new)
+
+
+def _both(until: int) -> dict[str, str]:
+    moment = berlin_datetime(until)
+    return {"until_de": moment.strftime(_DAY_DE), "until_en": moment.strftime(_DAY_EN)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kontobahn.access import audit, passwords
+from kontobahn.access import audit, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import (
     NO_LIMITS,
@@ -255,7 +255,7 @@ def revoke(tx: Tx, organization_id: str, key_id: str, actor: Actor, by: Principa
     audit.record(tx, organization_id, actor, "api_key.revoke", key_id)
     for (invitation_id,) in _end_with_key(tx, key, tx.now):
         audit.record(tx, organization_id, actor, "invitation.revoke", invitation_id, with_key=key_id)
-    passwords.end_with_key(tx, organization_id, key_id, actor, but=by.user_id if by else None)
+    users.end_with_key(tx, organization_id, key_id, actor, but=by.user_id if by else None)
     return _API_KEYS.update(tx, key, revoked_at=tx.now)
 
 

@@ -5,11 +5,13 @@ Rendered at the first request and cached. Jinja2 and markdown-it are imported on
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.requests import Request
@@ -17,16 +19,57 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kontobahn import __version__
-from kontobahn.api.documents import (
-    ASK_AGAIN,
-    FOR_A_YEAR,
-    Document,
-    content_security_policy,
-    html,
-    make_document,
-    respond,
-)
 from kontobahn.ids import SESSION_PREFIX
+
+# Documents for browsers: made once, kept plain and compressed, and sent with headers that let them load nothing from
+# elsewhere.
+
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Vary": "Accept-Encoding",
+}
+# For an address that names the version of what it returns.
+FOR_A_YEAR = "public, max-age=31536000, immutable"
+ASK_AGAIN = "no-cache"
+
+
+class Document(NamedTuple):
+    """A body, plain and compressed."""
+
+    body: bytes
+    compressed: bytes
+    media_type: str
+    version: str
+
+
+def make_document(body: bytes, media_type: str) -> Document:
+    return Document(body, gzip.compress(body, 9, mtime=0), media_type, hashlib.sha256(body).hexdigest()[:16])
+
+
+def html(text: str) -> Document:
+    return make_document(text.encode(), "text/html; charset=utf-8")
+
+
+def content_security_policy(*, script: str = "'none'", connect: str = "'none'", form: str = "'none'") -> str:
+    return (
+        f"default-src 'none'; style-src 'self'; script-src {script}; connect-src {connect}; img-src 'self' data:;"
+        f" base-uri 'none'; form-action {form}; frame-ancestors 'none'"
+    )
+
+
+def respond(request: Request, document: Document, policy: str, cache_control: str = ASK_AGAIN) -> Response:
+    etag = f'W/"{document.version}"'
+    headers = {**_HEADERS, "Content-Security-Policy": policy, "ETag": etag, "Cache-Control": cache_control}
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        return Response(document.compressed, headers=headers, media_type=document.media_type)
+    return Response(document.body, headers=headers, media_type=document.media_type)
+
 
 _HERE = Path(__file__).parent
 _FILES = {
@@ -89,7 +132,7 @@ def _file(name: str) -> Document:
 def _render(document: dict[str, Any]) -> str:
     import jinja2
 
-    from kontobahn.api import docs_view, samples
+    from kontobahn.api import docs_view
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
@@ -99,7 +142,7 @@ def _render(document: dict[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(
-        prose=docs_view.prose, json=docs_view.json, indented_json=samples.indented_json, shell=docs_view.shell
+        prose=docs_view.prose, json=docs_view.json, indented_json=docs_view.indented_json, shell=docs_view.shell
     )
     introduction, guide = docs_view.guide(document["info"]["description"])
     return environment.get_template("docs.html").render(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kontobahn import limits, log
-from kontobahn.access.authenticator import Authenticator
+from kontobahn.access.sessions import Authenticator
 from kontobahn.api import idempotency
 from kontobahn.api.answers import Ready
 from kontobahn.api.bodies import BodyMemory, Pace, Receive, max_body_of, read_body

@@ -1,21 +1,17 @@
-"""Work that continues after its answer: the import of a large upload.
-
-A task is a row with a lease, which the process that works on it extends. What takes long is prepared where nobody sees it
-(`Work.prepare`). The effect and the end of the task are written in one transaction, so a task is done with all of its effect, or
-failed with none. When its process has died, a job marks it as failed; should that process be alive after all, its transaction
-finds the task ended and is rolled back.
-"""
+"""Work that takes long: imports of large uploads, which continue after their answer, and files that are written to be sent."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+import tempfile
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar
 
 from kontobahn import log
 from kontobahn.access.principal import in_scope
 from kontobahn.api.call import Call
-from kontobahn.api.wire import Upload
+from kontobahn.api.wire import FileDownload, Upload
 from kontobahn.clock import DAY
 from kontobahn.db import Database, Rounds, Table, Tx, leases, short_read
 from kontobahn.errors import Conflict, KontobahnError, TooManyRequests, Unavailable
@@ -23,6 +19,14 @@ from kontobahn.ids import new_id
 from kontobahn.json_text import encode, encode_kept
 from kontobahn.sentences import said
 from kontobahn.settings import Settings
+
+# Work that continues after its answer: the import of a large upload.
+#
+# A task is a row with a lease, which the process that works on it extends. What takes long is prepared where nobody
+# sees it (`Work.prepare`). The effect and the end of the task are written in one transaction, so a task is done with
+# all of its effect, or failed with none. When its process has died, a job marks it as failed; should that process be
+# alive after all, its transaction finds the task ended and is rolled back.
+
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -238,3 +242,64 @@ def fail_abandoned(tx: Tx) -> int:
 
 def purge(tx: Tx) -> int:
     return tx.run("DELETE FROM api_tasks WHERE finished_at <= ?", tx.now - KEPT_DAYS * DAY)
+
+
+# Files that take a thread and room on the disk while they are written, and until they have been sent: few at once.
+
+
+# This many at once in a process, and one of them for an organisation.
+AT_ONCE = 2
+ZIP = "application/zip"
+
+
+class Exports:
+    """The exports that this process is writing."""
+
+    def __init__(self) -> None:
+        self._organizations: set[str] = set()
+
+    async def download(
+        self, call: Call, name: str, write: Callable[[BinaryIO], Coroutine[Any, Any, None]]
+    ) -> FileDownload:
+        """Returns the zip that `write` writes. Raises TooManyRequests while the organisation's last one is being written or sent."""
+        organization_id = call.principal.organization_id
+        self.enter(organization_id)
+        leave = partial(self.leave, organization_id)
+        try:
+            file = await _written(call, write)
+        except BaseException:
+            leave()
+            raise
+        return FileDownload(file, ZIP, name, leave)
+
+    def enter(self, organization_id: str) -> None:
+        if organization_id in self._organizations or len(self._organizations) >= AT_ONCE:
+            raise TooManyRequests(
+                "An export is already being written. Ask again when it is done.", retry_after_seconds=15
+            )
+        self._organizations.add(organization_id)
+
+    def leave(self, organization_id: str) -> None:
+        self._organizations.discard(organization_id)
+
+
+async def _written(call: Call, write: Callable[[BinaryIO], Coroutine[Any, Any, None]]) -> BinaryIO:
+    directory = call.context.settings.data_dir
+    directory.mkdir(parents=True, exist_ok=True)
+    # Beside the database: the system's own directory for temporary files may be in memory.
+    file: BinaryIO = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
+    work = asyncio.ensure_future(write(file))
+    try:
+        # A caller who goes away does not end the thread: what it writes into stays open, and its place taken.
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        file.close()
+        raise
+    except OSError as error:
+        file.close()
+        raise Unavailable("The export could not be written.", operator=str(error)) from error
+    except BaseException:
+        file.close()
+        raise
+    return file

@@ -17,10 +17,8 @@ import msgspec
 
 from kontobahn.access import audit, users
 from kontobahn.access.audit import SYSTEM, Actor
-from kontobahn.access.principal import Limits, Principal, Role
+from kontobahn.access.principal import ROLES, Limits, Principal, Role, Scope
 from kontobahn.access.users import User
-from kontobahn.assistants import presets
-from kontobahn.assistants.presets import SCOPES_OF, Preset
 from kontobahn.clock import DAY, HOUR, MINUTE, SECOND
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict, Forbidden, Unauthorized
@@ -29,6 +27,50 @@ from kontobahn.json_text import encode
 from kontobahn.money import amount_text
 from kontobahn.sentences import said
 from kontobahn.vault import Vault
+
+# The presets: sets of tools, each with those of the one before it, and the rights that they need. To OAuth they are the
+# scopes.
+
+
+Preset = Literal["read", "bookkeeping", "payments"]
+PRESETS: tuple[Preset, ...] = ("read", "bookkeeping", "payments")
+_READS: tuple[Scope, ...] = ("ledger:read", "banking:read", "payables:read")
+_KEEPS_BOOKS: tuple[Scope, ...] = (*_READS, "ledger:write", "payables:write")
+# None has `payments`: what an assistant prepares is paid by a person.
+SCOPES_OF: dict[Preset, tuple[Scope, ...]] = {
+    "read": _READS,
+    "bookkeeping": _KEEPS_BOOKS,
+    "payments": (*_KEEPS_BOOKS, "banking:write"),
+}
+_ROLES: dict[Preset, Role] = {"read": "read_only", "bookkeeping": "bookkeeping", "payments": "bookkeeping"}
+
+
+def find_preset(name: str) -> Preset | None:
+    return next((preset for preset in PRESETS if preset == name), None)
+
+
+def narrower_preset(one: Preset, other: Preset) -> Preset:
+    return min(one, other, key=PRESETS.index)
+
+
+def role_of(preset: Preset, role: Role) -> Role:
+    """The role that an assistant has with this preset, for a person of this role: never more than either needs."""
+    return min(_ROLES[preset], role, key=ROLES.index)
+
+
+def allowed_presets(role: Role, asked: Preset) -> list[Preset]:
+    """The presets that a person of this role can pass on to an assistant that has asked for one: none is wider than that."""
+    return [
+        preset
+        for preset in PRESETS
+        if ROLES.index(_ROLES[preset]) <= ROLES.index(role) and narrower_preset(preset, asked) == preset
+    ]
+
+
+def of_books(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """Those that are about the books of a client. Banks and received invoices belong to the whole organisation."""
+    return tuple(scope for scope in scopes if scope.startswith("ledger:"))
+
 
 CODE_PREFIX, ACCESS_PREFIX, REFRESH_PREFIX = "kb_code_", "kb_mcp_", "kb_next_"
 # A code is fetched by a program at once; a token is stolen for an hour at most; an assistant that is not used for a month is forgotten.
@@ -145,7 +187,7 @@ _INVALID = "invalid_grant"
 
 def give(tx: Tx, vault: Vault, asked: Asked, person: User, agreed: Agreed, actor: Actor) -> str:
     """Writes the grant of a person who has agreed, and returns its code. The caller holds the organisation's lock."""
-    if agreed.preset not in presets.allowed(person.role, asked.preset):
+    if agreed.preset not in allowed_presets(person.role, asked.preset):
         raise Forbidden("Your role does not suffice for that, or the assistant has not asked for it.")
     if agreed.clients is not None and agreed.preset == "payments":
         raise BadRequest("Payments concern the whole company: they need everything.", field="extent")
@@ -274,10 +316,10 @@ def authenticate(tx: Tx, token_hash: str, resource: str) -> Bearer:
     clients, scopes = grant.granted_clients, SCOPES_OF[grant.preset]
     principal = Principal(
         organization_id=grant.organization_id,
-        role=presets.role_of(grant.preset, grant.role),
+        role=role_of(grant.preset, grant.role),
         scope=(grant.organization_id,),
         user_id=grant.user_id,
-        scopes=scopes if clients is None else presets.of_books(scopes),
+        scopes=scopes if clients is None else of_books(scopes),
         limits=Limits(daily_minor=grant.daily_limit_minor),
         clients=None if clients is None else tuple((one.connection_id, one.client_id) for one in clients),
         grant_id=grant.id,

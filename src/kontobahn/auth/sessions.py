@@ -6,11 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kontobahn.access import factors, sessions, signin, users
+from kontobahn.access import factors, sessions, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
-from kontobahn.access.sessions import Session
-from kontobahn.access.signin import SignIns, Verified
+from kontobahn.access.sessions import Session, SignIns, Verified
 from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post
@@ -122,7 +121,7 @@ def _confirm(tx: Tx, vault: Vault, principal: Principal, actor: Actor) -> Data[C
 
 
 def _open_session(tx: Tx, vault: Vault, verified: Verified, hours: int, actor: Actor) -> Data[NewSessionView]:
-    new, user = signin.open_session(tx, vault, verified, hours=hours, actor=actor), user_view(verified.user)
+    new, user = sessions.open_session(tx, vault, verified, hours=hours, actor=actor), user_view(verified.user)
     return Data(
         NewSessionView(id=new.session.id, token=new.secret, expires_at=to_datetime(new.session.expires_at), user=user)
     )

@@ -12,7 +12,7 @@ from kontobahn.banking.provider import (
     PaymentStart,
     Report,
 )
-from kontobahn.formats.pain.places import Address, read_address
+from kontobahn.formats.pain.sepa import Address, read_address
 
 
 class FilePayments:

@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 from kontobahn import jobs
 from kontobahn.api.tasks import Work
 from kontobahn.books import (
-    account_sheets,
     batches,
     bookings,
     cash_book,
@@ -20,8 +19,6 @@ from kontobahn.books import (
     imports,
     open_items,
     partners,
-    payment_terms,
-    receipts,
     reports,
     store,
 )
@@ -36,8 +33,6 @@ from kontobahn.ledger import buchungen, kassenbuch, wire
 from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeiten import Faelligkeiten
-from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
-from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import (
@@ -49,8 +44,17 @@ from kontobahn.ledger.provider import (
     LedgerClient,
     OpenAmounts,
 )
-from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
-from kontobahn.ledger.wire import Bwa, Umsatzsteuer
+from kontobahn.ledger.wire import (
+    AccountSheet,
+    Bwa,
+    Import,
+    ImportMitProtokoll,
+    SentFile,
+    SheetSelection,
+    TaxedBooking,
+    TaxSelection,
+    Umsatzsteuer,
+)
 from kontobahn.sentences import said
 from kontobahn.threads import Pool
 
@@ -129,7 +133,7 @@ class OpenBooks:
         return await self._read("susa", reports.bwa, jahr, bis_periode)
 
     async def zahlungsbedingungen(self, jahr: date) -> list[wire.Zahlungsbedingung]:
-        return await self._read("zahlungsbedingungen", payment_terms.zahlungsbedingungen, jahr)
+        return await self._read("zahlungsbedingungen", store.zahlungsbedingungen, jahr)
 
     async def offene_posten(self, selection: OposSelection) -> Opos:
         return await self._read("buchungen", open_items.offene_posten, selection)
@@ -181,7 +185,7 @@ class OpenBooks:
         return effect
 
     async def belegbild(self, image_id: str) -> kassenbuch.ReceiptImage | None:
-        return await self._read("belege", receipts.find_image, image_id)
+        return await self._read("belege", cash_book.find_image, image_id)
 
     async def geschaeftspartner(self) -> list[Geschaeftspartner]:
         return await self._read("personenkonten", partners.geschaeftspartner)
@@ -195,7 +199,7 @@ class OpenBooks:
         return await self._read("personenkonten", partners.find, konto)
 
     async def account_sheet(self, selection: SheetSelection) -> AccountSheet:
-        return await self._read("buchungen", account_sheets.page, selection)
+        return await self._read("buchungen", bookings.sheet_page, selection)
 
     async def bookings_of_document(self, konto: str, beleg: str, after: str, limit: int) -> DocumentBookings:
         return await self._read("buchungen", bookings.of_document, konto, beleg, after, limit)
@@ -327,7 +331,7 @@ def _exported_year(tx: Tx, client: Client, jahr: date, receipts_up_to: int) -> t
     """Returns the year and the time. Raises ProviderError if something that is exported may not be read."""
     year = store.year_of_start(tx, client, jahr)
     store.require(tx, client, "konten", "zahlungsbedingungen", "personenkonten")
-    size = receipts.size_between(tx, client, year.start, year.end) if receipts_up_to else 0
+    size = cash_book.size_between(tx, client, year.start, year.end) if receipts_up_to else 0
     if size:
         store.require(tx, client, "kassenbuch", "belege")
     if size > receipts_up_to:

@@ -20,7 +20,7 @@ from kontobahn.errors import Conflict
 from kontobahn.formats.extf import CATEGORIES, Header, RowError, RowWarning
 from kontobahn.ids import new_id
 from kontobahn.json_text import decode_kept, encode_kept
-from kontobahn.ledger.imports import Import, ImportArt, ImportMitProtokoll, Protokollzeile
+from kontobahn.ledger.wire import Import, ImportArt, ImportMitProtokoll, Protokollzeile
 from kontobahn.sentences import joined, said
 
 CASH, CALL, UNDO, RETAX = "kassenbuch", "buchungen", "storno", "retax"

@@ -12,18 +12,16 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from kontobahn import money
-from kontobahn.books import cash_days, receipts
-from kontobahn.books.cash_book import ENTRIES, EntryRow, decode_record, find_cash_book
-from kontobahn.books.receipts import Filing
+from kontobahn.books import cash_book, cash_days
+from kontobahn.books.cash_book import ENTRIES, EntryRow, Filing, decode_record, find_cash_book
 from kontobahn.books.satz import EB_PERIOD, EB_TEXT, Satz, legs_of
 from kontobahn.books.store import LAST_BOOKING, Client, years
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx, chunked
 from kontobahn.errors import BadRequest
 from kontobahn.ledger.kassenbuch import Belegbild, CashReport, KassenbuchSelection, Kassenbuchzeile, Kostenstelle
-from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE
 from kontobahn.ledger.kontierung import full
-from kontobahn.ledger.konto import functional
+from kontobahn.ledger.konto import SALDENVORTRAEGE, functional
 from kontobahn.sentences import said
 
 _NO_LIMIT = 1_000_000_000_000
@@ -207,7 +205,7 @@ class _Walk:
 
 def _answered(walk: _Walk, rows: list[_Row]) -> list[Kassenbuchzeile]:
     entries = [row.entry for row in rows if row.entry is not None]
-    images = receipts.filings(walk.tx, walk.client, [entry.task for entry in entries])
+    images = cash_book.filings(walk.tx, walk.client, [entry.task for entry in entries])
     reversed_by = _reversals(walk, [entry.nummer for entry in entries])
     found = []
     for row in rows:

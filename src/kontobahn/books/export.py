@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
-from kontobahn.books import partners, payment_terms, receipts
+from kontobahn.books import cash_book, partners, store
 from kontobahn.books.satz import CLOSING_PERIOD
 from kontobahn.books.store import LAST_BOOKING, STANDING, Client, FiscalYear, edition_of
 from kontobahn.clock import berlin_datetime
@@ -27,7 +27,7 @@ from kontobahn.errors import SetupError
 from kontobahn.formats import document_package, extf
 from kontobahn.formats.document_package import Document, PackedFile, beleglink, linked_guid
 from kontobahn.formats.extf import Buchungssatz, Header
-from kontobahn.ledger import partner_rows
+from kontobahn.ledger import personenkonto
 from kontobahn.ledger.kontierung import full, key_beside_automatic
 from kontobahn.ledger.konto import functional, is_personenkonto
 from kontobahn.ledger.provider import DocumentSource
@@ -128,8 +128,8 @@ class Export:
         while page := self._db.read_now(partners.listing, self._client, after, PAGE):
             after = page[-1][0]
             for _, record, kept in page:
-                row = partner_rows.as_row(record) if kept is None else kept
-                for item in partner_rows.lost(record, row):
+                row = personenkonto.as_row(record) if kept is None else kept
+                for item in personenkonto.lost_in_row(record, row):
                     found = f"The format has no room for {item.text}."
                     self._notes.add(
                         Note(name, f"Personenkonto {row.konto}", item.field, found, "It is not in the file.")
@@ -150,7 +150,7 @@ class Export:
     def _terms(self) -> None:
         header = self._header(extf.ZAHLUNGSBEDINGUNGEN)
         name = extf.file_name(header)
-        found = self._db.read_now(payment_terms.rows, self._client)
+        found = self._db.read_now(store.payment_term_rows, self._client)
         for nummer, row in found:
             if row is None:
                 reason = "Its periods are in words that the format has no columns for."
@@ -177,12 +177,12 @@ class Export:
                 document_package.write_package(file, part, self._created, about)
             self._written.append((name, len(part)))
 
-    def _document(self, guid: str, filed: list[receipts.Filing]) -> Document:
+    def _document(self, guid: str, filed: list[cash_book.Filing]) -> Document:
         return Document(guid, tuple(PackedFile(item.dateiname, item.groesse, self._reader(item.id)) for item in filed))
 
     def _reader(self, image_id: str) -> Callable[[], bytes]:
         def read() -> bytes:
-            image = self._db.read_now(receipts.find_image, self._client, image_id)
+            image = self._db.read_now(cash_book.find_image, self._client, image_id)
             assert image is not None, "receipts are never deleted"
             return image.content
 
@@ -342,7 +342,7 @@ def _labels(tx: Tx, client: Client, jahr: FiscalYear) -> list[tuple[str, str]]:
     return [
         (konto, text)
         for konto, text, record in rows
-        if (record is None or partner_rows.name_of(msgspec.json.decode(record)) != text)
+        if (record is None or personenkonto.name_of(msgspec.json.decode(record)) != text)
         and (is_personenkonto(konto) or konto in booked or ours.get(konto) != text)
     ]
 
@@ -351,15 +351,15 @@ class _Documents(NamedTuple):
     """Receipts as documents: those that were filed together by GUID, and the GUID of each booking that has some."""
 
     links: dict[int, str]
-    filed: dict[str, list[receipts.Filing]]
+    filed: dict[str, list[cash_book.Filing]]
 
 
 _NO_DOCUMENTS = _Documents({}, {})
 
 
 def _documents(tx: Tx, client: Client, jahr: FiscalYear) -> _Documents:
-    links, filed = dict[int, str](), dict[str, list[receipts.Filing]]()
-    of_task = receipts.filings_between(tx, client, jahr.start, jahr.end)
+    links, filed = dict[int, str](), dict[str, list[cash_book.Filing]]()
+    of_task = cash_book.filings_between(tx, client, jahr.start, jahr.end)
     guids = {task: _guid(items) for task, items in of_task.items()}
     for task, items in of_task.items():
         filed[guids[task]] = items
@@ -372,7 +372,7 @@ def _documents(tx: Tx, client: Client, jahr: FiscalYear) -> _Documents:
     return _Documents(links, filed)
 
 
-def _guid(items: list[receipts.Filing]) -> str:
+def _guid(items: list[cash_book.Filing]) -> str:
     """Returns the id of the receipt, or one that follows from those of several filed together: it is the same in every export."""
     if len(items) == 1:
         return items[0].id

@@ -15,7 +15,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from kontobahn.books import batches, cash_days, claims, partners, payment_terms, posting, slices, store
+from kontobahn.books import batches, cash_days, claims, partners, posting, slices, store
 from kontobahn.books.batches import Batch, BatchRow, Content, Protocol
 from kontobahn.books.duplicates import SHOWN, BookedRows, Lookalikes, LooksBooked, PartialRows
 from kontobahn.books.partners import PersonRow
@@ -29,11 +29,11 @@ from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError, RowWarning
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
-from kontobahn.ledger import partner_rows
+from kontobahn.ledger import personenkonto
+from kontobahn.ledger.faelligkeiten import as_answer
 from kontobahn.ledger.kontierung import Hint, KontierungError
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
 from kontobahn.ledger.provider import ConnectionRef
-from kontobahn.ledger.zahlungsbedingungen import as_answer
 from kontobahn.sentences import said
 
 REPORT_EVERY = 5_000
@@ -607,7 +607,7 @@ def _person_row(client: Client, file: ExtfFile, person: extf.Personenkonto) -> P
         return konto, extf.display_name(person)
     # An array in the order of the fields, which must not change: it is stored, and read back by the export.
     row = encode(person).decode()
-    known = partner_rows.as_personenkonto(client.kontenrahmen, client.konto_laenge, file.header.wj_beginn, person)
+    known = personenkonto.as_personenkonto(client.kontenrahmen, client.konto_laenge, file.header.wj_beginn, person)
     return partners.row_of(konto, known, row)
 
 
@@ -629,7 +629,7 @@ def _write_persons(tx: Tx, client: Client, some: list[PersonRow | _Label]) -> No
 
 def _write_terms(tx: Tx, client: Client, some: list[extf.Zahlungsbedingung]) -> None:
     for bedingung in some:
-        payment_terms.save(tx, client, as_answer(bedingung), encode(bedingung).decode())
+        store.save_payment_terms(tx, client, as_answer(bedingung), encode(bedingung).decode())
 
 
 _MAKERS: dict[int, Callable[[Client, ExtfFile, Any], Any]] = {

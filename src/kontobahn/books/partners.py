@@ -16,7 +16,7 @@ from kontobahn.db import Tx
 from kontobahn.formats import extf
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
-from kontobahn.ledger import partner_rows
+from kontobahn.ledger import personenkonto
 from kontobahn.ledger.konto import functional
 from kontobahn.ledger.personenkonto import (
     Geschaeftspartner,
@@ -78,7 +78,7 @@ class PersonRow(NamedTuple):
 
 def row_of(konto: str, person: Personenkonto, row: str = "") -> PersonRow:
     record = encode(person)
-    return PersonRow(konto, record.decode(), partner_rows.name_of(msgspec.json.decode(record)), row)
+    return PersonRow(konto, record.decode(), personenkonto.name_of(msgspec.json.decode(record)), row)
 
 
 def save_record(tx: Tx, client: Client, konto: str, person: Personenkonto, *, row: str = "") -> bool:
@@ -106,7 +106,7 @@ def save_row(tx: Tx, client: Client, person: PersonRow) -> bool:
         )  # fmt: skip
     else:
         if not row and (kept := _decode_row(old[2])) is not None:
-            row = encode(partner_rows.as_row(msgspec.json.decode(record), kept)).decode()
+            row = encode(personenkonto.as_row(msgspec.json.decode(record), kept)).decode()
         tx.run(
             "INSERT INTO books_person_history (mandant, konto, version, record, replaced_at) VALUES (?, ?, ?, ?, ?)",
             client.mandant, konto, *old[:2], tx.now,
@@ -198,7 +198,7 @@ def geschaeftspartner(tx: Tx, client: Client) -> list[Geschaeftspartner]:
             Geschaeftspartner(
                 konto,
                 functional(konto, client.konto_laenge),
-                partner_rows.name_of(record),
+                personenkonto.name_of(record),
                 ibans,
                 record.get("ustId") or "",
             )

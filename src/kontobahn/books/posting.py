@@ -30,10 +30,10 @@ from kontobahn.books.satz import (
 from kontobahn.books.store import Client
 from kontobahn.db import Statements, Tx
 from kontobahn.ledger.buchungen import EUR
-from kontobahn.ledger.eroeffnungen import may_be_paired
 from kontobahn.ledger.faelligkeiten import earlier_invoice
 from kontobahn.ledger.kontierung import Hint, KontierungError, is_discount
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
+from kontobahn.ledger.opos import may_be_paired
 from kontobahn.sentences import said
 
 FLUSH_EVERY = 20_000

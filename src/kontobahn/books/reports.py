@@ -26,7 +26,6 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
 from kontobahn.ledger.bwa import is_profit_and_loss
-from kontobahn.ledger.gewinnermittlung import profit_and_loss
 from kontobahn.ledger.istversteuerung import Charge, Discount, Movement, Receipt, taxes_due
 from kontobahn.ledger.kontierung import GROSS, PLAIN, SKONTO, full, parts_of, tax_in
 from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKONTO_DIGITS
@@ -42,8 +41,16 @@ from kontobahn.ledger.steuer import (
     VORSTEUER,
     without_reversal,
 )
-from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
-from kontobahn.ledger.wire import Bwa, Steuerart, SusaZeile, Umsatzsteuer, UmsatzsteuerZeile
+from kontobahn.ledger.wire import (
+    Bwa,
+    Steuerart,
+    SusaZeile,
+    TaxedBooking,
+    TaxSelection,
+    Umsatzsteuer,
+    UmsatzsteuerZeile,
+    profit_and_loss,
+)
 from kontobahn.sentences import said
 
 _LAST_KONTO = "9" * PERSONENKONTO_DIGITS

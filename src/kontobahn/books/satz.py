@@ -13,9 +13,8 @@ from kontobahn.db import Statements, Tx
 from kontobahn.formats.extf import decode_weitere
 from kontobahn.ledger import kontierung
 from kontobahn.ledger.faelligkeiten import NOT_NAMED, day_of_column, invoice_text
-from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE, Kontenrahmen
 from kontobahn.ledger.kontierung import Leg, Split, full
-from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, is_personenkonto
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SALDENVORTRAEGE, Kontenrahmen, is_personenkonto
 from kontobahn.ledger.steuer import era_of, without_reversal
 
 EB_PERIOD = 0

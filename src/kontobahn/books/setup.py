@@ -10,10 +10,9 @@ from kontobahn.books.store import Client
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger import connections
-from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
 from kontobahn.ledger.kontierung import full
-from kontobahn.ledger.own_books import NewClient, OwnBooks, Versteuerung
-from kontobahn.ledger.provider import ConnectionRef
+from kontobahn.ledger.konto import KONTENRAHMEN
+from kontobahn.ledger.provider import ConnectionRef, NewClient, OwnBooks, Versteuerung
 from kontobahn.sentences import said
 
 CASH_BOOK = "Kasse"

@@ -6,19 +6,28 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
+import msgspec
+
 from kontobahn.days import year_end
 from kontobahn.db import Rounds, Statements, Table, Tx, chunked, short_read
 from kontobahn.errors import BadRequest, Conflict, NotFound
+from kontobahn.formats import extf
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
 from kontobahn.ledger.errors import AREAS, Area, ProviderError
+from kontobahn.ledger.faelligkeiten import as_row
 from kontobahn.ledger.kassenbuch import Belegtyp, Ordnertyp, Rechnungsordner
-from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
 from kontobahn.ledger.kontierung import full
-from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, functional, readings
-from kontobahn.ledger.own_books import Versteuerung
-from kontobahn.ledger.provider import Author, ConnectionRef, LedgerClient
-from kontobahn.ledger.wire import Kontozeile, Meldung
+from kontobahn.ledger.konto import (
+    KONTENRAHMEN,
+    PERSONENKONTO_DIGITS,
+    SACHKONTO_DIGITS,
+    Kontenrahmen,
+    functional,
+    readings,
+)
+from kontobahn.ledger.provider import Author, ConnectionRef, LedgerClient, Versteuerung
+from kontobahn.ledger.wire import Kontozeile, Meldung, Zahlungsbedingung
 from kontobahn.sentences import said
 
 RECHNUNGSDATEN, BELEGBILDER = "Rechnungsdatenservice", "Belegbilderservice"
@@ -422,3 +431,34 @@ def save_task(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         client.mandant, task, kind, status, encode(meldungen).decode(), author.request_id, author.quelle, tx.now,
     )  # fmt: skip
+
+
+# Payment terms of a client: kept as the answer, and as the row of a file that they came from.
+
+
+def save_payment_terms(tx: Tx, client: Client, bedingung: Zahlungsbedingung, row: str = "") -> None:
+    """Writes terms; those of a file with its row, which says more than the API does."""
+    tx.run(
+        "INSERT INTO books_payment_terms (mandant, nummer, wire, extf) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (mandant, nummer) DO UPDATE SET wire = excluded.wire, extf = excluded.extf",
+        client.mandant, int(bedingung.id), encode(bedingung).decode(), row,
+    )  # fmt: skip
+
+
+def zahlungsbedingungen(tx: Tx, client: Client, jahr: date) -> list[Zahlungsbedingung]:
+    year_of_start(tx, client, jahr)
+    rows = tx.all("SELECT wire FROM books_payment_terms WHERE mandant = ? ORDER BY nummer", client.mandant)
+    return [msgspec.json.decode(text, type=Zahlungsbedingung) for (text,) in rows]
+
+
+def payment_term_rows(tx: Tx, client: Client) -> list[tuple[int, extf.Zahlungsbedingung | None]]:
+    """Returns the terms as a file has them, by number; None for those that cannot be written as a file has them."""
+    return [
+        (nummer, msgspec.json.decode(row, type=extf.Zahlungsbedingung) if row else as_row(_decode(wire)))
+        for nummer, wire, row in tx.all(
+            "SELECT nummer, wire, extf FROM books_payment_terms WHERE mandant = ? ORDER BY nummer", client.mandant
+        )
+    ]
+
+
+_decode = msgspec.json.Decoder(Zahlungsbedingung).decode

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from kontobahn.books import batches, cash_days, claims, posting, read_models, slices, store
 from kontobahn.books.batches import BATCHES, CASH, FILE, RETAX, UNDO, Batch, BatchRow, Protocol
-from kontobahn.books.openings import reset_twins
 from kontobahn.books.posting import Poster
-from kontobahn.books.read_models import Block
+from kontobahn.books.read_models import Block, reset_twins
 from kontobahn.books.satz import (
     EB_PERIOD,
     EB_TEXT,

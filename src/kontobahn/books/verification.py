@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kontobahn.books import batches, cash_days, receipts
+from kontobahn.books import batches, cash_book, cash_days
 from kontobahn.books.cash_book import CHAIN_START, chain, decode_record
 from kontobahn.books.read_models import TABLES, present_split, stored_konto, susa_text
 from kontobahn.books.satz import (
@@ -25,12 +25,10 @@ from kontobahn.books.satz import (
 from kontobahn.books.store import LAST_BOOKING, UNDONE, Client, client_of_mandant, edition_of
 from kontobahn.books.store import years as years_of
 from kontobahn.db import Tx, chunked
-from kontobahn.ledger.eroeffnungen import AccountYear, OpeningLeg, may_be_paired, twins_of_account
 from kontobahn.ledger.faelligkeiten import earlier_invoice
-from kontobahn.ledger.kontenrahmen import Kontenrahmen
 from kontobahn.ledger.kontierung import Leg
-from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, is_personenkonto
-from kontobahn.ledger.opos import Item
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, Kontenrahmen, is_personenkonto
+from kontobahn.ledger.opos import AccountYear, Item, OpeningLeg, may_be_paired, twins_of_account
 
 PAGE = 10_000
 _SATZ = ", ".join(Satz._fields)
@@ -397,8 +395,8 @@ def compare(label: str, what: str, must: dict[Any, Any], have: dict[Any, Any]) -
 
 def cash_differences(tx: Tx, client: Client, label: str) -> list[str]:
     """Returns a sentence for each difference in the client's cash books and receipts."""
-    found = [f"{label}: {text}" for text in receipts.differences(tx, client)]
-    filed = receipts.filed(tx, client)
+    found = [f"{label}: {text}" for text in cash_book.receipt_differences(tx, client)]
+    filed = cash_book.filed_receipts(tx, client)
     stored = tx.all("SELECT kassenname, datum, bewegung FROM books_cash_days WHERE mandant = ?", client.mandant)
     have = {(name, datum): bewegung for name, datum, bewegung in stored}
     days, rows = cash_days.recount(tx, client)

@@ -12,12 +12,11 @@ import typer
 from kontobahn import __version__
 from kontobahn.access.audit import COMMAND_LINE
 from kontobahn.access.principal import Principal
-from kontobahn.bank_providers.ebics import setup as ebics
-from kontobahn.bank_providers.enable_banking import setup as enable_banking
-from kontobahn.bank_providers.enable_banking.store import NAME as ENABLE_BANKING
-from kontobahn.bank_providers.fints.adapter import MAX_BYTES, SECONDS
-from kontobahn.bank_providers.fints.setup import Answered, probe, read_list
-from kontobahn.bank_providers.salt_edge import setup as salt_edge
+from kontobahn.bank_providers.ebics import adapter as ebics
+from kontobahn.bank_providers.enable_banking import adapter as enable_banking
+from kontobahn.bank_providers.enable_banking.adapter import NAME as ENABLE_BANKING
+from kontobahn.bank_providers.fints.adapter import MAX_BYTES, SECONDS, Answered, probe, read_list
+from kontobahn.bank_providers.salt_edge import adapter as salt_edge
 from kontobahn.banking.interaction import RETURN_PATH
 from kontobahn.cli.common import DataOption, Installation, OrganizationOption, installation
 from kontobahn.cli.output import JsonOption, say

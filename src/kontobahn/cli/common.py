@@ -17,7 +17,7 @@ from kontobahn import log
 from kontobahn.access import organizations
 from kontobahn.access.organizations import Organization
 from kontobahn.api.wire import plain_words
-from kontobahn.cli.tables import print_table, text_of
+from kontobahn.cli.output import print_table, text_of
 from kontobahn.clock import SystemClock, from_datetime, to_datetime
 from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import typer
 
-from kontobahn import credits, jobs
+from kontobahn import credits, jobs, mail
 from kontobahn.access import identity_provider, organizations
 from kontobahn.access.identity_provider import Discovery, IdentityProvider
 from kontobahn.app import make_context
@@ -25,9 +25,8 @@ from kontobahn.clock import SystemClock, berlin_date
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import pending
 from kontobahn.errors import KontobahnError, SetupError, Unavailable
-from kontobahn.mail import outbox, smtp
 from kontobahn.mobility.invoices import documents
-from kontobahn.mobility.invoices import verify as invoice_verify
+from kontobahn.mobility.invoices import store as invoice_verify
 from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings, describe
 from kontobahn.vault import key_file, open_vault
@@ -239,20 +238,20 @@ def _accounts(db: Database) -> Iterator[Finding]:
 
 def _mail(settings: Settings, db: Database) -> Iterator[Finding]:
     try:
-        server = smtp.find_server(settings)
+        server = mail.find_server(settings)
     except SetupError as error:
         yield Finding("mail", "failed", str(error), "Correct the setting.")
         return
     if server is None:
         return
     try:
-        smtp.check(server)
-    except smtp.NotTaken as error:
+        mail.check_server(server)
+    except mail.NotTaken as error:
         yield Finding("mail", "failed", f"{server.host}:{server.port}: {error}", "Check smtp_url, and the server.")
         return
     yield Finding("mail", "ok", f"{server.host}:{server.port}")
     try:
-        state = db.read_now(outbox.state)
+        state = db.read_now(mail.state)
     except Unavailable:  # told above
         return
     if state.late:
@@ -324,7 +323,7 @@ def _books(db: Database) -> Iterator[Finding]:
 
 
 def _invoices(db: Database) -> Iterator[Finding]:
-    sellers = db.read_now(invoice_verify.organizations)
+    sellers = db.read_now(invoice_verify.organizations_with_invoices)
     wrong = [text for seller in sellers for text in db.read_now(invoice_verify.find_differences, seller)]
     for text in wrong:
         yield Finding("invoices", "failed", text, "Keep the database as it is and report this.")

@@ -19,10 +19,10 @@ from kontobahn.app import make_context
 from kontobahn.cli.common import DataOption, Installation, OrganizationOption, installation, say_table
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock, berlin_date
-from kontobahn.mail.imap import PORT
+from kontobahn.mail import IMAP_PORT
 from kontobahn.money import amount_text
 from kontobahn.outbound import Rule
-from kontobahn.payables import due, intake, mailbox, mailbox_routes, store
+from kontobahn.payables import due, intake, mailbox, store
 from kontobahn.payables.intake import Arrival
 from kontobahn.payables.mailbox import Afterwards, Fetched, MailboxRow, Wanted
 from kontobahn.payables.routes import MAX_FILE_BYTES
@@ -144,7 +144,7 @@ def list_due(organization: OrganizationOption = None, data: DataOption = None, a
 def set_mailbox(
     host: Annotated[str, typer.Argument(help="The IMAP server.")],
     username: Annotated[str, typer.Argument(help="The user of the mailbox.")],
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Its port, with TLS.")] = PORT,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Its port, with TLS.")] = IMAP_PORT,
     folder: Annotated[str, typer.Option(help="The folder that is read.")] = "INBOX",
     afterwards: Annotated[Afterwards, typer.Option(help="What becomes of a mail with invoices.")] = "keep",
     moved_to: Annotated[str, typer.Option(help="The folder that such mails are moved to.")] = "",
@@ -169,7 +169,7 @@ def set_mailbox(
         wanted = Wanted(host.lower(), port, username, password, folder, afterwards, moved_to, day)
         mailbox.check(Rule.of_setting(here.settings.mailbox_allow, "mailbox_allow"), wanted)
         here.db.write_now(mailbox.save, here.vault, owner.id, wanted, COMMAND_LINE)
-        row = here.db.read_now(mailbox_routes.find, owner.id)
+        row = here.db.read_now(mailbox.find_mailbox, owner.id)
     _say_mailbox(row, as_json=as_json)
 
 
@@ -177,7 +177,7 @@ def set_mailbox(
 def show_mailbox(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Show which mailbox invoices come by, and whether it can be read."""
     with installation(data) as here:
-        row = here.db.read_now(mailbox_routes.find, here.organization(organization).id)
+        row = here.db.read_now(mailbox.find_mailbox, here.organization(organization).id)
     _say_mailbox(row, as_json=as_json)
 
 
@@ -190,7 +190,7 @@ def fetch_mailbox(
 ) -> None:
     """Read the mailbox now. Exit code 1 if it cannot be read."""
     with installation(data) as here:
-        row = here.db.read_now(mailbox_routes.find, here.organization(organization).id)
+        row = here.db.read_now(mailbox.find_mailbox, here.organization(organization).id)
         context = make_context(here.settings, here.db, here.vault, SystemClock())
         if trial:
             done = Fetched(0, 0, asyncio.run(mailbox.trouble_of(context, row)))
@@ -217,7 +217,7 @@ def remove_mailbox(
 
 def _say_mailbox(row: MailboxRow, *, as_json: bool) -> None:
     state = f"cannot be read: {row.trouble}" if row.trouble else "in use" if row.checked_at else "not read yet"
-    facts = msgspec.to_builtins(mailbox_routes.view(row))
+    facts = msgspec.to_builtins(mailbox.view_of_mailbox(row))
     say(
         facts,
         f"{row.username} at {row.host}:{row.port}, folder {row.folder}, from {row.since} on: {state}.",

@@ -18,8 +18,7 @@ from kontobahn.app import make_context
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.cli.common import DataOption, Installation, OrganizationOption, installation
-from kontobahn.cli.output import JsonOption, say
-from kontobahn.cli.tables import render_table
+from kontobahn.cli.output import JsonOption, render_table, say
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, NotFound

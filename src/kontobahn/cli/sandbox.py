@@ -16,7 +16,7 @@ import typer
 
 from kontobahn.app import make_context, sandbox_bank
 from kontobahn.bank_providers.sandbox import adapter as sandbox
-from kontobahn.bank_providers.sandbox import bank, order_files, store
+from kontobahn.bank_providers.sandbox import bank, payments, store
 from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.bank_providers.sandbox.adapter import move_clock
 from kontobahn.bank_providers.sandbox.rules import BANKS, CREDITOR_WORD, PEOPLE, PLANS, amount_of
@@ -229,11 +229,11 @@ def answer(
 
     Example: kontobahn sandbox answer orders.xml --output report.xml
     """
-    if orders.stat().st_size > order_files.MAX_BYTES:
+    if orders.stat().st_size > payments.MAX_ORDER_FILE_BYTES:
         raise BadRequest("The file is too large.", field="orders")
     with installation(data) as here:
         now = berlin_datetime(here.db.read_now(store.bank_now))
-    found = order_files.answer(orders.read_bytes(), now, payees=payees)
+    found = payments.answer_order_file(orders.read_bytes(), now, payees=payees)
     report = found.report.decode()
     say({"accepted": found.accepted, "refused": found.refused, "report": report}, report.rstrip(), as_json=as_json)
 

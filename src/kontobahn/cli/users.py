@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kontobahn.access import audit, client_access, passwords, users
+from kontobahn.access import audit, client_access, users
 from kontobahn.access.principal import CLIENT_ROLES, ROLES, ClientRole
 from kontobahn.api.wire import Name
 from kontobahn.auth.users import Email
@@ -75,16 +75,16 @@ def read_password(given: str | None, *, from_stdin: bool) -> str:
     if from_stdin and given is not None:
         raise typer.BadParameter("Send either --password or --password-stdin.")
     if from_stdin:
-        given = sys.stdin.readline(2 * passwords.MAX_LENGTH).removesuffix("\n").removesuffix("\r")
+        given = sys.stdin.readline(2 * users.MAX_PASSWORD_LENGTH).removesuffix("\n").removesuffix("\r")
     elif given is None and not sys.stdin.isatty():
         raise typer.BadParameter(
             "There is no terminal to ask for the password at: send it as the first line of standard input, with --password-stdin."
         )
     elif given is None:
         given = str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
-    if not passwords.MIN_LENGTH <= len(given) <= passwords.MAX_LENGTH:
+    if not users.MIN_PASSWORD_LENGTH <= len(given) <= users.MAX_PASSWORD_LENGTH:
         raise typer.BadParameter(
-            f"The password must have {passwords.MIN_LENGTH} to {passwords.MAX_LENGTH} characters, not {len(given)}."
+            f"The password must have {users.MIN_PASSWORD_LENGTH} to {users.MAX_PASSWORD_LENGTH} characters, not {len(given)}."
         )
     return given
 
@@ -104,10 +104,10 @@ def reset(
         if known is None:
             raise NotFound(f"There is no user with the e-mail address “{email}”.")
         new = here.db.write_now(
-            passwords.create_reset, here.vault, known[0],
+            users.create_reset, here.vault, known[0],
             hours=here.settings.password_reset_hours, actor=audit.COMMAND_LINE,
         )  # fmt: skip
-        link = passwords.link(here.settings.base_url, new.secret)
+        link = users.reset_link(here.settings.base_url, new.secret)
     expires_at = moment(new.reset.expires_at)
     facts = {"user_id": new.user.id, "token": new.secret, "link": link, "expires_at": expires_at}
     say(

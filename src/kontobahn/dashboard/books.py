@@ -21,8 +21,7 @@ from kontobahn.ledger import connections
 from kontobahn.ledger.connections import ClientQuery, LedgerConnection, open_books
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.konto import readable
-from kontobahn.ledger.own_books import OwnBooks, Versteuerung
-from kontobahn.ledger.provider import ClientBooks, LedgerClient
+from kontobahn.ledger.provider import ClientBooks, LedgerClient, OwnBooks, Versteuerung
 from kontobahn.ledger.wire import Geschaeftsjahr
 
 T = TypeVar("T")

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from itertools import accumulate
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from kontobahn import log
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Context
+from kontobahn.banking.transactions.store import Recurring
+from kontobahn.clock import MINUTE
 from kontobahn.dashboard import books as chosen_books
+from kontobahn.dashboard.books import plain
+from kontobahn.db import Tx
 from kontobahn.errors import KontobahnError
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import open_books
 from kontobahn.ledger.errors import Area
+from kontobahn.ledger.faelligkeiten import Faelligkeiten
+from kontobahn.ledger.opos import OposSelection
 from kontobahn.ledger.provider import ClientBooks
+from kontobahn.ledger.wire import Umsatzsteuer
+from kontobahn.money import to_minor
+from kontobahn.reconciliation import store as matching
+from kontobahn.reconciliation.core.model import Key
+from kontobahn.reconciliation.store import Client, Taken
+from kontobahn.threads import Pool
 
 T = TypeVar("T")
 # An organisation has one or two; the pages of books show any number.
@@ -71,3 +87,274 @@ async def ask(
     except (KontobahnError, TimeoutError) as error:
         log.info("page_without_books", connection_id=books.connection_id, detail=str(error) or "too slow")
         return None
+
+
+# The money that is expected: open items by due date and recurring movements, for the next thirty days. Pure, but for
+# reading.
+
+
+DAYS = 30
+# An item and a habit are the same money if they are so close.
+_SAME_DAYS = 10
+_SAME_PART = 50
+
+Side = Literal["customers", "suppliers"]
+When = Literal["overdue", "week", "month", "later"]
+WHENS: tuple[When, ...] = ("overdue", "week", "month", "later")
+_WEEK = 7
+
+
+class OpenItem(NamedTuple):
+    books: ShelvedBooks
+    konto: str
+    name: str
+    beleg: str
+    # Whole cents, as money would move at the bank: what customers owe is positive, what we owe negative.
+    amount: int
+    # The part of it that payments at the bank cover already, which the books do not show yet.
+    matched: int
+    due: date
+    side: Side
+
+    @property
+    def left(self) -> int:
+        return self.amount - self.matched
+
+
+class Expected(NamedTuple):
+    """Money that is expected on a day, and why."""
+
+    day: date
+    amount: int
+    item: OpenItem | None = None
+    recurring: Recurring | None = None
+
+
+class Outlook(NamedTuple):
+    # The money that there is today.
+    start: int
+    rows: list[Expected]
+    # Customers' items that are overdue, which nobody should count on.
+    late: list[OpenItem]
+
+    @property
+    def comes(self) -> int:
+        return sum(row.amount for row in self.rows if row.amount > 0)
+
+    @property
+    def goes(self) -> int:
+        return sum(row.amount for row in self.rows if row.amount < 0)
+
+    @property
+    def end(self) -> int:
+        return self.start + self.comes + self.goes
+
+    def by_day(self, today: date) -> list[tuple[date, int]]:
+        """Returns the money at the end of each day, from today on."""
+        days = [today + timedelta(days=number) for number in range(DAYS + 1)]
+        moved: Counter[date] = Counter()
+        for row in self.rows:
+            moved[row.day] += row.amount
+        return [
+            (day, self.start + money) for day, money in zip(days, accumulate(moved[day] for day in days), strict=True)
+        ]
+
+    def with_balance(self) -> list[tuple[Expected, int]]:
+        """Returns each row with the money after it."""
+        moved = accumulate(row.amount for row in self.rows)
+        return [(row, self.start + money) for row, money in zip(self.rows, moved, strict=True)]
+
+
+def items_of(books: ShelvedBooks, found: Faelligkeiten, taken: Mapping[Key, Taken]) -> list[OpenItem]:
+    """Returns the open items of a client's books, less what is matched already."""
+    items = []
+    for konto in found.konten:
+        side: Side = "customers" if konto.isDebitor else "suppliers"
+        for posten in konto.posten:
+            saldo = to_minor(posten.saldo)
+            known = taken.get((konto.kontonummer, posten.beleg))
+            matched = known.left_of(saldo).pending_minor if known else 0
+            items.append(
+                OpenItem(
+                    books, konto.kontonummer, konto.bezeichnung, posten.beleg, saldo, matched, posten.faelligAm, side
+                )
+            )
+    return items
+
+
+def when(item: OpenItem, today: date) -> When:
+    """Returns the class of its due date."""
+    days = (item.due - today).days
+    return "overdue" if days < 0 else "week" if days <= _WEEK else "month" if days <= DAYS else "later"
+
+
+def by_class(items: Iterable[OpenItem], today: date) -> dict[tuple[Side, When], int]:
+    """Returns the sums of the items by side and due date, in whole cents."""
+    sides: tuple[Side, Side] = ("customers", "suppliers")
+    sums = {(side, one): 0 for side in sides for one in WHENS}
+    for item in items:
+        sums[item.side, when(item, today)] += item.amount
+    return sums
+
+
+def outlook(start: int, items: Sequence[OpenItem], habits: Sequence[Recurring], today: date) -> Outlook:
+    """Returns what is expected within thirty days.
+
+    A supplier who should have been paid may ask for the money today. A customer who is late may be late for longer, so this is not
+    counted. A habit that is also an open item is counted once.
+    """
+    last = today + timedelta(days=DAYS)
+    rows, late = list[Expected](), list[OpenItem]()
+    for item in items:
+        if not item.left or item.due > last:
+            continue
+        if item.due < today and item.side == "customers":
+            late.append(item)
+        else:
+            rows.append(Expected(max(item.due, today), item.left, item=item))
+    habitual = [
+        Expected(one.day, one.amount_minor, recurring=one)
+        for one in habits
+        if one.day <= last and not any(_is_same(one, row) for row in rows)
+    ]
+    ordered = sorted([*rows, *habitual], key=lambda row: (row.day, -abs(row.amount)))
+    return Outlook(start, ordered, sorted(late, key=lambda item: (item.due, item.beleg)))
+
+
+def _is_same(habit: Recurring, row: Expected) -> bool:
+    is_close = abs((habit.day - row.day).days) <= _SAME_DAYS
+    return is_close and abs(habit.amount_minor - row.amount) * _SAME_PART <= abs(row.amount)
+
+
+# Figures of all books of an organisation: open items by due date, and the VAT of a period. Kept for a minute, or until
+# a booking.
+
+
+# Pages look again every few seconds; large books are not summed up again each time.
+LIFE = MINUTE
+MAX_KEPT = 500
+# Longer lists are read again instead of being kept.
+MAX_KEPT_ITEMS = 20_000
+_kept: dict[Hashable, tuple[int, Any]] = {}
+
+
+async def _once_a_minute(key: Hashable, now: int, make: Callable[[], Awaitable[T | None]]) -> T | None:
+    until, known = _kept.get(key, (0, None))
+    if until > now:
+        return known  # type: ignore[no-any-return]
+    found = await make()
+    if found is not None and _is_short(found):
+        if len(_kept) >= MAX_KEPT:
+            _kept.clear()
+        _kept[key] = now + LIFE, found
+    return found
+
+
+def _is_short(found: object) -> bool:
+    return not isinstance(found, Faelligkeiten) or sum(len(konto.posten) for konto in found.konten) <= MAX_KEPT_ITEMS
+
+
+# --- Open items
+
+
+class OpenItems(NamedTuple):
+    items: list[OpenItem]
+    # The names of books that did not answer.
+    missing: list[str]
+
+
+async def open_items(
+    context: Context, principal: Principal, organization_id: str, shelved: Sequence[ShelvedBooks], today: date
+) -> OpenItems:
+    """Returns the open items of these books with their due dates, and what is matched of them."""
+    found = await asyncio.gather(*(_due(context, principal, books, today) for books in shelved))
+    taken = await context.db.read(_taken, organization_id, shelved)
+    items: list[OpenItem] = []
+    for books, answer in zip(shelved, found, strict=True):
+        if answer is not None:
+            items += await context.part(Pool).run(items_of, books, answer, taken[books.connection_id, books.client_id])
+    return OpenItems(items, [books.name for books, answer in zip(shelved, found, strict=True) if answer is None])
+
+
+async def _due(context: Context, principal: Principal, books: ShelvedBooks, today: date) -> Faelligkeiten | None:
+    selection = OposSelection(today, "all", "reconcile", None)
+    return await _once_a_minute(
+        ("due", books, today),
+        context.clock.now(),
+        lambda: ask(context, principal, books, "buchungen", lambda opened: opened.faelligkeiten(selection)),
+    )
+
+
+def _taken(
+    tx: Tx, organization_id: str, shelved: Sequence[ShelvedBooks]
+) -> dict[tuple[str, str | None], dict[Key, Taken]]:
+    return {
+        (books.connection_id, books.client_id): matching.taken_from(
+            tx, Client(organization_id, books.connection_id, books.client_id or "")
+        )
+        for books in shelved
+    }
+
+
+# --- VAT
+
+
+class Span(NamedTuple):
+    first: date
+    last: date
+
+
+class Vat(NamedTuple):
+    """In whole cents: the tax on what was sold, and on what was bought."""
+
+    output: int
+    given: int
+    # The first day of the fiscal year; None for a span that belongs to two.
+    year: date | None
+
+    @property
+    def payable(self) -> int:
+        return self.output - self.given
+
+
+def months_and_quarters(today: date) -> list[Span]:
+    """Returns this month and the one before, this quarter and the one before."""
+    month, quarter = today.replace(day=1), today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
+    return [_span(month, 1), _span(_back(month, 1), 1), _span(quarter, 3), _span(_back(quarter, 3), 3)]
+
+
+def _back(first: date, months: int) -> date:
+    for _ in range(months):
+        first = (first - timedelta(days=1)).replace(day=1)
+    return first
+
+
+def _span(first: date, months: int) -> Span:
+    month = first.month + months - 1
+    return Span(first, date(first.year, month, monthrange(first.year, month)[1]))
+
+
+async def vat(
+    context: Context, principal: Principal, books: ShelvedBooks, spans: Sequence[Span]
+) -> list[Vat | None] | None:
+    """Returns the VAT that was booked in each of these spans, or None if the books do not answer. A span without a year has none."""
+    return await _once_a_minute(
+        ("vat", books, *spans),
+        context.clock.now(),
+        lambda: ask(context, principal, books, "buchungen", lambda opened: _vat_of(opened, spans)),
+    )
+
+
+async def _vat_of(opened: ClientBooks, spans: Sequence[Span]) -> list[Vat | None]:
+    years = await opened.geschaeftsjahre()
+    found: list[Vat | None] = []
+    for span in spans:
+        output = given = 0
+        covered = [year for year in years if year.start <= span.last and year.end >= span.first]
+        for year in covered:
+            answer = await opened.umsatzsteuer(year.start, max(span.first, year.start), min(span.last, year.end))
+            figures = plain(answer, Umsatzsteuer)
+            output += to_minor(figures.summeUmsatzsteuer) + to_minor(figures.direktUmsatzsteuer)
+            given += to_minor(figures.summeVorsteuer) + to_minor(figures.direktVorsteuer)
+        found.append(Vat(output, given, covered[0].start if len(covered) == 1 else None) if covered else None)
+    return found

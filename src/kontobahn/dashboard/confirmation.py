@@ -9,9 +9,9 @@ from starlette.responses import Response
 from kontobahn.access import factors, identities, sessions, users
 from kontobahn.access.factors import Kind
 from kontobahn.access.users import User
-from kontobahn.dashboard import passkeys, provider_sign_in, refusals, sign_in
+from kontobahn.dashboard import forms, sign_in
 from kontobahn.dashboard.declare import ROOT
-from kontobahn.dashboard.provider_sign_in import Way
+from kontobahn.dashboard.sign_in import Way
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
 from kontobahn.db import Tx
@@ -44,20 +44,20 @@ async def ask_again(visit: Visit, *, factor: bool = False) -> Response | None:
         try:
             await sign_in.count_attempt(visit)
             way = Way("confirm", address, session_id=visit.person.session.id, form=visit.form.values)
-            return await provider_sign_in.set_out(visit, way)
+            return await sign_in.set_out_to_provider(visit, way)
         except (Refusal, Unavailable) as error:
-            return await ask(visit, address, visit.form.values, refusals.refusal(str(error)))
+            return await ask(visit, address, visit.form.values, forms.refusal(str(error)))
     if any(sent.values()):
         try:
             if (await _shown_again(visit, user, sent)).id != user.id:
-                raise Unauthorized(passkeys.REFUSED)  # It is somebody else's.
+                raise Unauthorized(sign_in.PASSKEY_REFUSED)  # It is somebody else's.
             # The session's secret changes with it.
             session = visit.person.session
             secret = await visit.write(sessions.confirm, visit.context.vault, session, visit.actor)
             visit.new_cookies["session"] = secret
             return None
         except Refusal as error:
-            problem = refusals.refusal(str(error))
+            problem = forms.refusal(str(error))
     return await ask(visit, address, visit.form.values, problem, factor=factor)
 
 
@@ -66,12 +66,12 @@ async def ask(
 ) -> Response:
     """The page that asks, and sends the form on to its address."""
     assert visit.person is not None
-    user, issuer = visit.person.user, provider_sign_in.issuer(visit)
+    user, issuer = visit.person.user, sign_in.provider_issuer(visit)
     known, has_password, has_account = await visit.read(_ways, user, issuer)
     return visit.show(
         "confirm.html", 422 if problem else 200, problem=problem, known=known, kept=kept, path=path, factor=factor,
         has_password=has_password and not factor,
-        provider=provider_sign_in.name(visit) if has_account and not factor else "",
+        provider=sign_in.provider_name(visit) if has_account and not factor else "",
         fields={
             "password": PASSWORD, "code": CODE, "ticket": TICKET, "answer": ANSWER, "provider": PROVIDER, "email": EMAIL
         },
@@ -88,7 +88,7 @@ async def _shown_again(visit: Visit, user: User, sent: dict[str, str]) -> User:
     """Returns who it is by what was sent. Raises Unauthorized if it is wrong."""
     if sent[ANSWER]:
         await sign_in.count_attempt(visit)
-        return await passkeys.finish_sign_in(visit, sent[TICKET], sent[ANSWER])
+        return await sign_in.finish_passkey_sign_in(visit, sent[TICKET], sent[ANSWER])
     if sent[CODE]:
         await sign_in.count_attempt(visit)
         await sign_in.count_code(visit, user)

@@ -22,9 +22,9 @@ from kontobahn.access import sessions
 from kontobahn.access.principal import Role
 from kontobahn.api.bodies import Pace, read_body
 from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, takes_gzip
-from kontobahn.api.languages import accepted
+from kontobahn.api.pages import accepted
 from kontobahn.clock import MINUTE
-from kontobahn.dashboard import confirmation, people, security, static_files, words
+from kontobahn.dashboard import components, confirmation, people, security, words
 from kontobahn.dashboard.books import NoBooks
 from kontobahn.dashboard.declare import ROOT, Page
 from kontobahn.dashboard.forms import MAX_FIELDS, Form, help_url_of, words_of
@@ -292,7 +292,7 @@ def compress(request: Request, response: Response) -> None:
 
 
 def _static(request: Request) -> Response:
-    found = static_files.static_file(request.path_params["name"])
+    found = components.static_file(request.path_params["name"])
     if found is None:
         return Response("There is no such file.\n", 404, media_type="text/plain")
     is_current = request.query_params.get("v") == found.version

@@ -6,7 +6,7 @@ import re
 from datetime import date, datetime
 from decimal import Decimal
 
-from kontobahn.api.languages import Language
+from kontobahn.api.pages import Language
 from kontobahn.clock import berlin_date, berlin_datetime, to_datetime
 from kontobahn.dashboard.words import language
 from kontobahn.money import euro

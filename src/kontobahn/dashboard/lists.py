@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from kontobahn.banking.search import Word
+from kontobahn.banking.wire import Word
 from kontobahn.dashboard import figures
 from kontobahn.dashboard.forms import Form
-from kontobahn.dashboard.words import _
+from kontobahn.dashboard.words import _, language
 from kontobahn.money import to_minor
 
 PAGE_SIZE = 50
@@ -203,3 +204,41 @@ def _letter(character: str) -> str:
         return character
     # A letter of another case may have more bytes, and the stored text may write it in another way.
     return "%" if character in 'ß"\\ ' or not character.isprintable() else "_"
+
+
+# A table as a CSV file that spreadsheet programs open as it is meant, and do not run.
+
+
+Cell = str | int | Decimal | date | None
+# Characters that a spreadsheet program may take as the start of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+# Without it, spreadsheet programs take UTF-8 for something else.
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def write_csv(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
+    """Text is defused; Decimals are amounts, written as the language does."""
+    separator = ";" if language() == "de" else ","
+    lines = [separator.join(_quoted(title, separator) for title in head)]
+    lines += [separator.join(_cell(value, separator) for value in row) for row in rows]
+    return (_BYTE_ORDER_MARK + "\r\n".join(lines) + "\r\n").encode()
+
+
+def _cell(value: Cell, separator: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Decimal):
+        return _quoted(figures.plain_amount(value), separator)
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, int):
+        return str(value)
+    return _quoted(f"'{value}" if value.startswith(_FORMULA) else value, separator)
+
+
+def _quoted(text: str, separator: str) -> str:
+    if any(character in text for character in (separator, '"', "\n", "\r", ",", ";")):
+        return '"' + text.replace('"', '""') + '"'
+    return text

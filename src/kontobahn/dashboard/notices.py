@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
+from kontobahn import mail
 from kontobahn.access import client_access, organizations, users
 from kontobahn.access.principal import ROLES, ClientRole, Role
 from kontobahn.access.users import User
@@ -18,8 +19,7 @@ from kontobahn.dashboard.todo import Todo
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound
-from kontobahn.mail import outbox
-from kontobahn.mail.outbox import Mail
+from kontobahn.mail import Mail
 from kontobahn.reconciliation import store as matching
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
@@ -152,7 +152,7 @@ def _tell(tx: Tx, vault: Vault, settings: Settings, organization_id: str) -> Non
         else:
             subject, items = N_("%(organization)s: something waits for you"), [item for _kind, item in new if item]
         name = organizations.get(tx, organization_id).name
-        outbox.put(tx, vault, organization_id, _mail(tx, vault, settings, reader.user, name, subject, items))
+        mail.put(tx, vault, organization_id, _mail(tx, vault, settings, reader.user, name, subject, items))
 
 
 def _is_for(reader: Reader, item: Todo | None) -> bool:

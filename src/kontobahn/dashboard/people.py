@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.access import client_access, factors, organizations, sessions, users
+from kontobahn.access import client_access, factors, keys, organizations, sessions, users
 from kontobahn.access.client_access import Client
 from kontobahn.access.organizations import Organization
 from kontobahn.access.principal import Principal, Role
 from kontobahn.access.sessions import Session
 from kontobahn.access.users import User
+from kontobahn.assistants import grants
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import SANDBOX
-from kontobahn.dashboard import attention
-from kontobahn.dashboard.attention import Attention
+from kontobahn.dashboard import todo
 from kontobahn.dashboard.declare import Page
+from kontobahn.dashboard.todo import Attention
 from kontobahn.dashboard.words import N_
 from kontobahn.db import Tx
 from kontobahn.errors import Unauthorized
@@ -78,7 +79,7 @@ def find(tx: Tx, token_hash: str, wanted: str = "") -> Person:
         user=users.get(tx, principal, session.user_id),
         organization=organizations.get(tx, principal.organization_id),
         preferences=preferences(tx, principal),
-        attention=attention.find(tx, looking_at.id),
+        attention=todo.find_attention(tx, looking_at.id),
         has_sandbox=connections.has_any_at(tx, looking_at.id, SANDBOX),
         must_add_factor=not session.provider_factor
         and any(factors.is_required(tx, one) for one in {principal.organization_id, looking_at.id})
@@ -123,3 +124,11 @@ def save_preferences(tx: Tx, principal: Principal, wanted: Preferences) -> None:
         " shortcuts = excluded.shortcuts",
         principal.organization_id, principal.user_id, *wanted,
     )  # fmt: skip
+
+
+# The names behind the calls of programs: keys, and people with the assistants that they have connected.
+
+
+def caller_names(tx: Tx, organization_id: str) -> dict[str, str]:
+    """By the id that the lists of calls and credits name."""
+    return {key.id: key.name for key in keys.listing(tx, organization_id)} | grants.names(tx, organization_id)

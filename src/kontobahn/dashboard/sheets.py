@@ -16,7 +16,7 @@ from kontobahn import log
 from kontobahn.clock import SECOND
 from kontobahn.dashboard import figures, prints
 from kontobahn.dashboard.books import ChosenBooks
-from kontobahn.dashboard.csv_file import Cell
+from kontobahn.dashboard.lists import Cell
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, language
 from kontobahn.errors import BadRequest, Unavailable

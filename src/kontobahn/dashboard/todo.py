@@ -6,20 +6,60 @@ from typing import Literal, NamedTuple
 
 from kontobahn.access.principal import ROLES, Role
 from kontobahn.assistants import prepared
+from kontobahn.banking.connections import store
 from kontobahn.banking.imports import store as imports
 from kontobahn.banking.payments import releases
 from kontobahn.clock import DAY, berlin_date
-from kontobahn.dashboard import attention, figures
+from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
 from kontobahn.ledger import connections, transmissions
+from kontobahn.ledger import connections as ledger_connections
 from kontobahn.ledger.routes import rewe
 from kontobahn.payables import store as payables
 from kontobahn.payables.rules import Status
 from kontobahn.reconciliation import batch_store
 from kontobahn.reconciliation import store as matching
 from kontobahn.webhooks import entries, receiver
+
+# Matters that need a person now: one line each, with the page to do something about it.
+
+
+CONSENT_DAYS = 14
+AttentionKind = Literal["bank_reconnect", "bank_off", "consent_ends", "ledger_reconnect", "receiver_stopped"]
+
+
+class Attention(NamedTuple):
+    kind: AttentionKind
+    # A bank, a client, an address.
+    name: str
+    url: str
+    at: int | None = None
+
+
+def find_attention(tx: Tx, organization_id: str) -> list[Attention]:
+    found = []
+    # Only these: this is asked for every page, and an organisation may have many connections.
+    for bank in store.needing_a_person(tx, organization_id, tx.now + CONSENT_DAYS * DAY):
+        name = bank.display_name or bank.provider_name or bank.provider_code
+        url = f"/dashboard/connections/{bank.id}"
+        if bank.status in ("inactive", "pending"):
+            found.append(Attention("bank_reconnect", name, url))
+        elif bank.status == "disabled":
+            found.append(Attention("bank_off", name, url))
+        else:
+            found.append(Attention("consent_ends", name, url, bank.consent_expires_at))
+    closed = ledger_connections.closed(tx, organization_id)
+    for books in ledger_connections.listing(tx, (organization_id,)):
+        if books.status in ("expired", "revoked", "error") and books.id not in closed:
+            url = f"/dashboard/ledger/connections/{books.id}/reconnect"
+            found.append(Attention("ledger_reconnect", books.bezeichnung or books.id, url))
+    for item in receiver.listing(tx, organization_id):
+        if item.state in ("paused", "gone"):
+            found.append(Attention("receiver_stopped", item.url or "", "/dashboard/webhooks", item.stopped_at))
+    return found
+
 
 # Anything refused or failed earlier than this is history.
 DAYS = 14
@@ -67,7 +107,7 @@ class Said(NamedTuple):
 
 
 def find(tx: Tx, organization_id: str) -> list[Todo]:
-    found = [Todo(one.kind, one.name, one.url, at=one.at) for one in attention.find(tx, organization_id)]
+    found = [Todo(one.kind, one.name, one.url, at=one.at) for one in find_attention(tx, organization_id)]
     open_money = matching.unmatched(tx, organization_id)
     if open_money.transactions:
         found.append(

@@ -23,11 +23,10 @@ from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.uploads import NoFile, Uploads
 from kontobahn.api.wire import FileDownload, Upload
 from kontobahn.clock import berlin_date
-from kontobahn.dashboard import csv_file, page_templates, security
-from kontobahn.dashboard.csv_file import Cell
+from kontobahn.dashboard import lists, page_templates, security
 from kontobahn.dashboard.declare import Page
 from kontobahn.dashboard.forms import Form
-from kontobahn.dashboard.lists import Filters
+from kontobahn.dashboard.lists import Cell, Filters
 from kontobahn.dashboard.menu import Menu
 from kontobahn.dashboard.people import Person
 from kontobahn.dashboard.security import CookieName, Cookies
@@ -220,7 +219,7 @@ class Visit:
 
     async def csv(self, name: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Response:
         """A list to save. Written beside the event loop, with whatever makes its rows if that is a generator."""
-        content = await self.off_loop(csv_file.write, head, rows)
+        content = await self.off_loop(lists.write_csv, head, rows)
         return self.download(content, "text/csv; charset=utf-8", f"{name}.csv")
 
     def download(self, content: bytes, media_type: str, file_name: str) -> Response:

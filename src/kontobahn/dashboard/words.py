@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kontobahn.api.languages import Language, wished
+from kontobahn.api.pages import Language, wished
 
 DEFAULT: Language = "de"
 FOLDER = Path(__file__).parent / "locale"

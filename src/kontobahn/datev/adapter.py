@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kontobahn.clock import Clock
-from kontobahn.datev import clients, ledger_jobs, postings, requests, sessions, sign_in
+from kontobahn.datev import clients, ledger_jobs, postings, requests, sessions
 from kontobahn.datev.books import DatevBooks
 from kontobahn.datev.cash_entries import CashEntries
 from kontobahn.datev.clients import EXPORT, Clients
-from kontobahn.datev.endpoints import Endpoints
 from kontobahn.datev.file_imports import FileImports
 from kontobahn.datev.ledger_jobs import LedgerJobs
 from kontobahn.datev.postings import Postings
 from kontobahn.datev.requests import Network, Requests
 from kontobahn.datev.services import Services
-from kontobahn.datev.sessions import Sessions
-from kontobahn.datev.setup import Application
-from kontobahn.datev.sign_in import SignIns
+from kontobahn.datev.sessions import Sessions, SignIns
+from kontobahn.datev.setup import Application, Endpoints
 from kontobahn.db import Database, Tx
 from kontobahn.ledger.provider import (
     BookedClient,
@@ -136,6 +134,6 @@ class DatevProvider:
 
 def tidy(tx: Tx) -> None:
     """Removes what has expired: ways that nobody came back from, sign-ins whose time is over, requests that are old enough."""
-    sign_in.purge(tx)
+    sessions.purge_sign_ins(tx)
     sessions.expire_due(tx)
     requests.purge(tx)

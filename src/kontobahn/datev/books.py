@@ -12,11 +12,10 @@ from msgspec import Struct
 from kontobahn import money
 from kontobahn.api.tasks import Work
 from kontobahn.clock import Clock, berlin_date
-from kontobahn.datev import answers, cash_entries, outgoing_files
+from kontobahn.datev import answers, cash_entries, file_imports
+from kontobahn.datev.answers import Kept, kept_years
 from kontobahn.datev.clients import EXPORT, Clients, FiscalYear, KeptClient
-from kontobahn.datev.failures import HELP
 from kontobahn.datev.file_imports import was_sent
-from kontobahn.datev.kept import Kept, kept_years
 from kontobahn.datev.ledger_jobs import CASH, Kind, LedgerJobs
 from kontobahn.datev.master_data import (
     AccountTurnover,
@@ -28,6 +27,7 @@ from kontobahn.datev.master_data import (
 )
 from kontobahn.datev.open_items import OpenItems, range_of, years_up_to
 from kontobahn.datev.postings import JobKey, Postings, accounts, year_id
+from kontobahn.datev.requests import HELP
 from kontobahn.datev.services import Services, part
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest, NotFound
@@ -35,15 +35,20 @@ from kontobahn.ledger import buchungen, kassenbuch, transmissions, wire
 from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeiten import Faelligkeiten, by_due_date
-from kontobahn.ledger.gewinnermittlung import profit_and_loss
-from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
-from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
-from kontobahn.ledger.konto import functional, is_personenkonto, readings
-from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
+from kontobahn.ledger.konto import KONTENRAHMEN, Kontenrahmen, functional, is_personenkonto, readings
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ConnectionRef, Effect, OpenAmounts, Outgoing, Transmission
-from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
+from kontobahn.ledger.wire import (
+    AccountSheet,
+    Import,
+    ImportMitProtokoll,
+    SentFile,
+    SheetSelection,
+    TaxedBooking,
+    TaxSelection,
+    profit_and_loss,
+)
 from kontobahn.sentences import said
 from kontobahn.threads import Pool
 
@@ -331,14 +336,12 @@ class DatevBooks:
 
     async def outgoing_person(self, konto: Personenkonto) -> Outgoing:
         self._require("personenkonten")
-        number, year = outgoing_files.checked_konto(konto, await self._years())
+        number, year = file_imports.checked_konto(konto, await self._years())
         is_known = await self._knows(number, year) or await self._db.read(
             was_sent, self._connection, self.client_id, number
         )
         now = self._clock.now()
-        return outgoing_files.person_file(
-            self._connection, self.client_id, konto, number, year, now, is_new=not is_known
-        )
+        return file_imports.person_file(self._connection, self.client_id, konto, number, year, now, is_new=not is_known)
 
     async def _knows(self, konto: str, year: FiscalYear) -> bool:
         """Returns whether an account has a label or was booked on."""
@@ -350,7 +353,7 @@ class DatevBooks:
         return False
 
     def person_answer(self, sent: Transmission) -> tuple[PersonenkontoAntwort, bool]:
-        return outgoing_files.person_answer(sent)
+        return file_imports.person_answer(sent)
 
     async def outgoing_bookings(self, buchungen: list[NeueBuchung], document: str = "") -> Outgoing:
         # Batches and person accounts are one service.
@@ -358,16 +361,16 @@ class DatevBooks:
         if document:
             self._require("belege")
         years, now = await self._years(), self._clock.now()
-        return outgoing_files.batch(self._connection, self.client_id, years, buchungen, document, now)
+        return file_imports.batch(self._connection, self.client_id, years, buchungen, document, now)
 
     def outgoing_file(self, name: str, content: bytes, documents: Sequence[str] = ()) -> Outgoing | None:
         needed = {BUCHUNGSDATEN, *((BELEGBILDER,) if documents else ())}
         if not needed <= set(self._client.service_names):
             return None
-        return outgoing_files.file(self._connection, self.client_id, name, content, list(documents))
+        return file_imports.file(self._connection, self.client_id, name, content, list(documents))
 
     def bookings_answer(self, sent: Transmission) -> GebuchteBuchungen:
-        return outgoing_files.batch_answer(sent)
+        return file_imports.batch_answer(sent)
 
     def _require(self, area: Area) -> None:
         """Raises ProviderError if the service of this area is not booked, before anything is sent."""

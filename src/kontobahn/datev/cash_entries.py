@@ -17,8 +17,8 @@ from kontobahn.clock import Clock, berlin_datetime, to_datetime
 from kontobahn.datev.ledger_jobs import CASH, BegunJob, LedgerJobs, ProtocolEntry
 from kontobahn.datev.postings import pause_seconds
 from kontobahn.errors import BadRequest
-from kontobahn.formats import ledger_import
-from kontobahn.formats.ledger_import import LedgerLine
+from kontobahn.formats import document_package
+from kontobahn.formats.document_package import LedgerLine
 from kontobahn.ledger.errors import ProviderError, is_rejection
 from kontobahn.ledger.kassenbuch import (
     Belegbild,
@@ -109,10 +109,10 @@ class CashEntries:
             await notebook.keep(_written(way))
             way.known, receipts = await self._send_receipts(connection, sent, notebook, begun.id)
             made_at = berlin_datetime(sent.created_at).replace(tzinfo=None)
-            document = ledger_import.write_document(sent.id, entry.kassenname, month, receipts, made_at)
+            document = document_package.write_document(sent.id, entry.kassenname, month, receipts, made_at)
             for name, content in (
-                (ledger_import.LEDGER, ledger_import.write_lines(lines, day)),
-                (ledger_import.DOCUMENT, document),
+                (document_package.LEDGER, document_package.write_lines(lines, day)),
+                (document_package.DOCUMENT, document),
             ):
                 await self._jobs.add(connection, client_id, begun.id, name, content)
         except (ProviderError, BadRequest):
@@ -193,7 +193,7 @@ def _written(way: Way) -> str:
 
 def _with_names(files: list[StoredFile]) -> list[tuple[StoredFile, str]]:
     """Returns the files, each with a name that no other has."""
-    taken = {ledger_import.LEDGER, ledger_import.DOCUMENT}
+    taken = {document_package.LEDGER, document_package.DOCUMENT}
     named = []
     for file in files:
         name = file.dateiname if file.dateiname.lower() not in taken else f"{file.position + 1:02d}_{file.dateiname}"

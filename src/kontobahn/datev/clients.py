@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from kontobahn.clock import HOUR
-from kontobahn.datev.failures import HELP
+from kontobahn.datev.requests import HELP
 from kontobahn.datev.services import Services, part
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest, NotFound

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kontobahn import log
 from kontobahn.clock import HOUR, Clock, berlin_date
-from kontobahn.datev.failures import EXISTS_ALREADY
+from kontobahn.datev.requests import EXISTS_ALREADY
 from kontobahn.datev.services import Content, Services, part, understood
 from kontobahn.db import Database, Tx
 from kontobahn.json_text import encode

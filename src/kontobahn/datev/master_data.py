@@ -11,8 +11,8 @@ from kontobahn import money
 from kontobahn.datev.rows import cents, konto_of
 from kontobahn.formats import extf
 from kontobahn.ledger.errors import ProviderError
+from kontobahn.ledger.faelligkeiten import as_answer
 from kontobahn.ledger.wire import Periodenwert, Saldo, SusaZeile, Zahlungsbedingung
-from kontobahn.ledger.zahlungsbedingungen import as_answer
 
 # Of the contract: closing entries and later corrections follow the months.
 LAST_PERIOD = 14

@@ -19,12 +19,22 @@ from kontobahn.datev.rows import (
     postings,
 )
 from kontobahn.ledger import opos
-from kontobahn.ledger.eroeffnungen import AccountYear, OpeningLeg, may_be_paired, twins_of_account
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.faelligkeiten import NOT_NAMED, FirstInvoice, as_invoice, earlier_invoice, invoice_text
-from kontobahn.ledger.kontenrahmen import Kontenrahmen
-from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, is_personenkonto
-from kontobahn.ledger.opos import EB_RESIDUAL_TEXT, Item, OpenKonto, Opos, OposSelection, Rest, Side
+from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, Kontenrahmen, is_personenkonto
+from kontobahn.ledger.opos import (
+    EB_RESIDUAL_TEXT,
+    AccountYear,
+    Item,
+    OpeningLeg,
+    OpenKonto,
+    Opos,
+    OposSelection,
+    Rest,
+    Side,
+    may_be_paired,
+    twins_of_account,
+)
 
 _ALL_PERSONS = (LAST_LEDGER_ACCOUNT + 1, 10**PERSONENKONTO_DIGITS - 1)
 _FIRST_CREDITOR = int(FIRST_CREDITOR)

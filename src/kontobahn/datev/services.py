@@ -9,8 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from kontobahn.clock import SECOND, Clock
-from kontobahn.datev.failures import ended, failure, not_reached
-from kontobahn.datev.requests import MAX_BYTES, Requests
+from kontobahn.datev.requests import MAX_BYTES, Requests, ended, failure, not_reached
 from kontobahn.datev.sessions import Access, Sessions
 from kontobahn.datev.setup import Application
 from kontobahn.db import Database

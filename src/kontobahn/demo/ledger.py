@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kontobahn.bank_providers.sandbox.rules import COMPANY
-from kontobahn.books import batches, cash_book, partners, payment_terms, posting, reports, setup, store
+from kontobahn.books import batches, cash_book, partners, posting, reports, setup, store
 from kontobahn.books.satz import Satz
 from kontobahn.books.store import Client
 from kontobahn.db import Tx
@@ -21,7 +21,7 @@ from kontobahn.demo import story, trade
 from kontobahn.demo.story import LENGTH, Story, number
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
-from kontobahn.ledger import connections, partner_rows
+from kontobahn.ledger import connections, personenkonto
 from kontobahn.ledger.bwa import is_profit_and_loss
 from kontobahn.ledger.kassenbuch import CashEntry, CashLine
 from kontobahn.ledger.konto import is_debitor, is_personenkonto
@@ -88,12 +88,12 @@ def _master_data(tx: Tx, client: Client, starts: list[date]) -> None:
     for position, name in enumerate((*trade.DEBTORS, *trade.CREDITORS)):
         nummer = trade.konto_of(name)
         person = _person(nummer, name, position, starts[-1])
-        as_in_file = partner_rows.as_row(msgspec.to_builtins(person))
+        as_in_file = personenkonto.as_row(msgspec.to_builtins(person))
         row = encode(as_in_file._replace(zahlungsbedingung=_terms_of(name))).decode()
         partners.save_record(tx, client, number(nummer), person, row=row)
     setup.add_folders(tx, client, (("EINGANGSRECHNUNG", "Reisekosten"), ("AUSGANGSRECHNUNG", "Onlineshop")))
     for term in _terms():
-        payment_terms.save(tx, client, term)
+        store.save_payment_terms(tx, client, term)
     cash_book.remove_cash_books(tx, client)
     for name, konto in zip(CASH_BOOKS, ("1000", "1010"), strict=True):
         cash_book.create_cash_book(tx, client, name, number(konto))

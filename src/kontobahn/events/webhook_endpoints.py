@@ -16,14 +16,13 @@ from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from kontobahn.events.event_log import Cursor, Event, EventId, EventList, Limit, Sort, event_list, event_view
-from kontobahn.events.receiver_urls import check_url
-from kontobahn.events.webhook_url import Secret, Uri, WebhookSecret
+from kontobahn.events.webhook_url import Secret, Uri, WebhookSecret, check_url
 from kontobahn.ids import new_id
 from kontobahn.sentences import said
 from kontobahn.vault import Vault
-from kontobahn.webhooks import entries, further, outbox
+from kontobahn.webhooks import endpoints, entries, outbox
+from kontobahn.webhooks.endpoints import Wanted
 from kontobahn.webhooks.entries import DeliveryState, Entry
-from kontobahn.webhooks.further import Wanted
 from kontobahn.webhooks.outbox import TEST_EVENT, EventName
 from kontobahn.webhooks.receiver import Receiver
 
@@ -95,7 +94,7 @@ async def create_webhook_endpoint(
 
 
 def _create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: Actor) -> Data[WebhookEndpoint]:
-    made, secret = further.create(tx, vault, organization_id, wanted, actor)
+    made, secret = endpoints.create(tx, vault, organization_id, wanted, actor)
     view = _view(made)
     view.secret = secret
     return Data(view)
@@ -104,14 +103,14 @@ def _create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: A
 @get(_PATH, scope=_WEBHOOKS, errors=_ERRORS)
 async def list_webhook_endpoints(call: Call, query: ListQuery) -> Data[list[WebhookEndpoint]]:
     """List the further endpoints for events."""
-    found = await call.read_inline(further.listing, call.principal.organizations(query.organization_id))
+    found = await call.read_inline(endpoints.listing, call.principal.organizations(query.organization_id))
     return Data([_view(receiver) for receiver in found])
 
 
 @get(f"{_PATH}/{{id}}", scope=_WEBHOOKS, errors=_ERRORS)
 async def get_webhook_endpoint(call: Call, id: Uuid) -> Data[WebhookEndpoint]:
     """Read one further endpoint."""
-    return Data(_view(await call.read_inline(further.find, call.principal, id)))
+    return Data(_view(await call.read_inline(endpoints.find, call.principal, id)))
 
 
 @put(f"{_PATH}/{{id}}", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)
@@ -124,13 +123,13 @@ async def change_webhook_endpoint(call: Call, id: Uuid, body: NewWebhookEndpoint
 
 
 def _change(tx: Tx, principal: Principal, endpoint_id: str, wanted: Wanted, actor: Actor) -> Data[WebhookEndpoint]:
-    return Data(_view(further.change(tx, principal, endpoint_id, wanted, actor)))
+    return Data(_view(endpoints.change(tx, principal, endpoint_id, wanted, actor)))
 
 
 @delete(f"{_PATH}/{{id}}", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)
 async def delete_webhook_endpoint(call: Call, id: Uuid) -> Data[RemovedWebhookEndpoint]:
     """Delete an endpoint; nothing more is sent there."""
-    await call.context.db.write(further.delete, call.principal, id, call.actor)
+    await call.context.db.write(endpoints.delete, call.principal, id, call.actor)
     return Data(RemovedWebhookEndpoint(id=id, removed=True))
 
 
@@ -141,7 +140,7 @@ async def pause_webhook_endpoint(call: Call, id: Uuid) -> Data[WebhookEndpoint]:
 
 
 def _pause(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> Data[WebhookEndpoint]:
-    return Data(_view(further.pause(tx, principal, endpoint_id, actor)))
+    return Data(_view(endpoints.pause(tx, principal, endpoint_id, actor)))
 
 
 @post(
@@ -153,7 +152,7 @@ async def resume_webhook_endpoint(call: Call, id: Uuid) -> Data[WebhookEndpoint]
 
 
 def _resume(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> Data[WebhookEndpoint]:
-    return Data(_view(further.resume(tx, principal, endpoint_id, actor)))
+    return Data(_view(endpoints.resume(tx, principal, endpoint_id, actor)))
 
 
 @post(f"{_PATH}/{{id}}/secret", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)
@@ -169,7 +168,7 @@ async def rotate_webhook_endpoint_secret(call: Call, id: Uuid) -> Data[WebhookSe
 def _rotate(
     tx: Tx, vault: Vault, principal: Principal, endpoint_id: str, hours: int, actor: Actor
 ) -> Data[WebhookSecret]:
-    rotated, secret = further.rotate_secret(tx, vault, principal, endpoint_id, overlap_hours=hours, actor=actor)
+    rotated, secret = endpoints.rotate_secret(tx, vault, principal, endpoint_id, overlap_hours=hours, actor=actor)
     assert rotated.previous_until is not None
     return Data(WebhookSecret(secret=secret, previous_valid_until=to_datetime(rotated.previous_until)))
 
@@ -184,7 +183,7 @@ async def send_test_event_to_endpoint(call: Call, id: Uuid) -> Data[Event]:
 
 
 def _send_test_event(tx: Tx, principal: Principal, endpoint_id: str) -> Data[Event]:
-    found = further.find(tx, principal, endpoint_id)
+    found = endpoints.find(tx, principal, endpoint_id)
     if found.state != "active":
         raise Conflict(said("This webhook endpoint is {state}: resume it first.", state=found.state))
     # A subject of its own: a test must not wait behind one that failed.
@@ -201,7 +200,7 @@ async def list_webhook_deliveries(call: Call, id: Uuid, query: DeliveriesQuery) 
 
 
 def _list_deliveries(tx: Tx, principal: Principal, endpoint_id: str, query: DeliveriesQuery) -> list[Entry]:
-    receiver = further.find(tx, principal, endpoint_id)
+    receiver = endpoints.find(tx, principal, endpoint_id)
     return entries.walk(
         tx,
         receiver.organization_id,
@@ -222,8 +221,8 @@ async def resend_event_to_endpoint(call: Call, id: Uuid, event_id: EventId) -> D
 
 
 def _resend(tx: Tx, principal: Principal, endpoint_id: str, event_id: str) -> Data[Event]:
-    outbox.lock_event_log(tx, further.find(tx, principal, endpoint_id).organization_id)
-    receiver = further.find(tx, principal, endpoint_id)
+    outbox.lock_event_log(tx, endpoints.find(tx, principal, endpoint_id).organization_id)
+    receiver = endpoints.find(tx, principal, endpoint_id)
     return Data(event_view(entries.resend_to(tx, principal, receiver, event_id)))
 
 

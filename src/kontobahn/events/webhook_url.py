@@ -1,10 +1,9 @@
 """The URL that an organisation's events are sent to, its signing secret and a test event, over HTTP."""
 
-# Choice 34: what goes to this URL is about banking; the ledger and mobility areas emit nothing.
-
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -16,14 +15,54 @@ from kontobahn.api.declare import get, post, put
 from kontobahn.api.wire import Answer, Body, OrganizationQuery, Timestamp
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict
+from kontobahn.errors import BadRequest, Conflict
+from kontobahn.events import Events
 from kontobahn.events.event_log import Event, event_view
-from kontobahn.events.receiver_urls import check_url
 from kontobahn.ids import new_id
+from kontobahn.outbound import Refused, is_private_host
+from kontobahn.sentences import said
 from kontobahn.vault import Vault
-from kontobahn.webhooks import endpoint, entries, outbox
+from kontobahn.webhooks import endpoints, entries, outbox
 from kontobahn.webhooks.outbox import TEST_EVENT, WEBHOOK_URL
 from kontobahn.webhooks.receiver import Receiver
+
+# Checks of the URLs that events are sent to; for a receiver on the caller's own machine, what to do instead.
+
+
+async def check_url(call: Call, url: str, field: str) -> None:
+    """Raises BadRequest if events must not be sent there."""
+    try:
+        await call.context.part(Events).outbound.check(url)
+    except Refused as refusal:
+        raise BadRequest(
+            said("The field `{field}` is refused. {why}", field=field, why=refusal), field=field, **_hint(url)
+        ) from None
+
+
+def _hint(url: str) -> dict[str, str]:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return {}
+    if not is_private_host(host):
+        return {}
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return {
+        "message": said(
+            "Events go to public addresses only. To receive them at this one, run `kontobahn"
+            " listen --forward-to {scheme}://{host}{path}` there; or have the operator allow"
+            " it with the setting `webhook_allow={allowed}`.",
+            scheme=parts.scheme,
+            host=place,
+            path=parts.path[:200],
+            allowed=place,
+        )
+    }
+
+
+# Choice 34: what goes to this URL is about banking; the ledger and mobility areas emit nothing.
+
 
 _ERRORS = (403, 404)
 Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"}, examples=["https://receiver.example/events"])]
@@ -80,7 +119,7 @@ async def set_webhook_url(call: Call, query: OrganizationQuery, body: NewWebhook
 
 
 def _set_webhook_url(tx: Tx, vault: Vault, organization_id: str, url: str | None, actor: Actor) -> Data[WebhookUrl]:
-    return Data(_webhook_url_view(*endpoint.set_url(tx, vault, organization_id, url, actor)))
+    return Data(_webhook_url_view(*endpoints.set_url(tx, vault, organization_id, url, actor)))
 
 
 @get("/v2/banking/webhook-url", scope="webhooks", errors=_ERRORS)
@@ -90,7 +129,7 @@ async def get_webhook_url(call: Call, query: OrganizationQuery) -> Data[WebhookU
     `status` is present only if it was stopped: `paused` after days of failure, `gone` after a 410.
     """
     organization_id = call.principal.organization(query.organization_id)
-    return Data(_webhook_url_view(await call.read_inline(endpoint.find, organization_id)))
+    return Data(_webhook_url_view(await call.read_inline(endpoints.find_url, organization_id)))
 
 
 @post(
@@ -107,7 +146,9 @@ async def rotate_webhook_secret(call: Call, query: OrganizationQuery) -> Data[We
 
 
 def _rotate_secret(tx: Tx, vault: Vault, organization_id: str, overlap_hours: int, actor: Actor) -> Data[WebhookSecret]:
-    rotated, secret = endpoint.rotate_secret(tx, vault, organization_id, overlap_hours=overlap_hours, actor=actor)
+    rotated, secret = endpoints.rotate_secret_of_url(
+        tx, vault, organization_id, overlap_hours=overlap_hours, actor=actor
+    )
     assert rotated.previous_until is not None
     valid_until = to_datetime(rotated.previous_until)
     return Data(WebhookSecret(secret=secret, previous_valid_until=valid_until))
@@ -123,7 +164,7 @@ async def send_test_event(call: Call, query: OrganizationQuery) -> Data[Event]:
 
 
 def _send_test_event(tx: Tx, principal: Principal, organization_id: str) -> Data[Event]:
-    found = endpoint.find(tx, organization_id)
+    found = endpoints.find_url(tx, organization_id)
     if found is None or found.state != "active":
         raise Conflict("There is no webhook URL in use: set it with PUT /v2/banking/webhook-url.")
     # A subject of its own: a test must not wait behind one that failed.

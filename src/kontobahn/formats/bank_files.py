@@ -9,10 +9,10 @@ from datetime import date
 from tempfile import TemporaryFile
 from typing import IO, BinaryIO, cast
 
-from kontobahn.formats.camt.reader import FIRST_VERSION, KINDS, read_camt
-from kontobahn.formats.mt940.reader import read_mt940
-from kontobahn.formats.pain.pain002 import read_pain002
-from kontobahn.formats.statements.model import Item, Opening, StatementError, StatementWarning, Tally
+from kontobahn.formats.camt import FIRST_VERSION, KINDS, read_camt
+from kontobahn.formats.mt940 import read_mt940
+from kontobahn.formats.pain.messages import read_pain002
+from kontobahn.formats.statements import Item, Opening, StatementError, StatementWarning, Tally
 from kontobahn.formats.statements.source import MAX_FILE_BYTES, Source, root_of
 from kontobahn.sentences import said
 

@@ -10,18 +10,16 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Literal, NamedTuple
 
+from kontobahn.formats import ubl
 from kontobahn.formats.cii.terms import CII, ZUGFERD_1
 from kontobahn.formats.invoices import rule_sets
 from kontobahn.formats.invoices.checks import Broken, check
-from kontobahn.formats.invoices.findings import Fault, Finding, InvoiceError, Refused, Remark
-from kontobahn.formats.invoices.model import Attachment, Invoice
-from kontobahn.formats.invoices.pdf import XML_NAMES, Pdf, read_pdf
-from kontobahn.formats.invoices.proposals import Proposal, propose
+from kontobahn.formats.invoices.model import Attachment, Fault, Finding, Invoice, InvoiceError, Refused, Remark
+from kontobahn.formats.invoices.pdf import XML_NAMES, Pdf, Proposal, propose, read_pdf
 from kontobahn.formats.invoices.reader import CHARGE_TERMS, Result
 from kontobahn.formats.invoices.reader import read as read_values
 from kontobahn.formats.invoices.rule_sets import RuleSet, RuleSets, Used
 from kontobahn.formats.invoices.source import Syntax, prepared, root_of, tree_of
-from kontobahn.formats.ubl import terms as ubl
 
 Format = Literal["cii", "ubl", "zugferd_1"]
 _KNOWN: tuple[tuple[Format, Syntax], ...] = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
@@ -15,20 +15,86 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from kontobahn import __version__
-from kontobahn.api import docs, languages
-from kontobahn.api.documents import (
-    ASK_AGAIN,
-    FOR_A_YEAR,
-    Document,
-    content_security_policy,
-    html,
-    make_document,
-    respond,
-)
-from kontobahn.api.languages import Language
+from kontobahn.api import docs, pages
+from kontobahn.api.docs import ASK_AGAIN, FOR_A_YEAR, Document, content_security_policy, html, make_document, respond
+from kontobahn.api.pages import Language
 from kontobahn.guide import library, search
 from kontobahn.guide.library import ROOT
-from kontobahn.guide.texts import TEXTS
+
+# The words around the guide's pages, in each language.
+
+
+class Texts(NamedTuple):
+    skip: str
+    contents: str
+    show_contents: str
+    search: str
+    search_guide: str
+    reference: str
+    dashboard: str
+    footer: str
+    # The other language, as its readers call it, and a sentence for those who do not see the page.
+    other: str
+    other_title: str
+    missing: str
+    missing_text: str
+    to_start: str
+    too_long: str
+    ask: str
+    nothing: str
+    best: str
+    one: str
+    many: str
+    quoted: str
+
+
+TEXTS: dict[Language, Texts] = {
+    "en": Texts(
+        skip="Skip to the content",
+        contents="Contents",
+        show_contents="Show the contents",
+        search="Search",
+        search_guide="Search the guide",
+        reference="API reference",
+        dashboard="Dashboard",
+        footer="Kontobahn {version} serves this page itself. It loads nothing from elsewhere.",
+        other="Deutsch",
+        other_title="Diese Seite auf Deutsch",
+        missing="No such page",
+        missing_text="The guide has no page at this address. Try the search, or",
+        to_start="start at the beginning",
+        too_long="Please search for {most} characters at most.",
+        ask="Type some words or a question, in English or German.",
+        nothing="Nothing found. Try other words. Fields and parameters of calls are in the",
+        best="The best {count} sections.",
+        one="1 section.",
+        many="{count} sections.",
+        quoted="“{query}”",
+    ),
+    "de": Texts(
+        skip="Zum Inhalt springen",
+        contents="Inhalt",
+        show_contents="Inhaltsverzeichnis anzeigen",
+        search="Suchen",
+        search_guide="Anleitung durchsuchen",
+        reference="API-Referenz (englisch)",
+        dashboard="Zur Anwendung",
+        footer="Diese Seite kommt von Kontobahn {version} selbst. Von anderen Servern wird nichts geladen.",
+        other="English",
+        other_title="This page in English",
+        missing="Diese Seite gibt es nicht",
+        missing_text="Unter dieser Adresse hat die Anleitung keine Seite. Versuchen Sie es mit der Suche, oder",
+        to_start="beginnen Sie auf der Startseite",
+        too_long="Bitte suchen Sie nach höchstens {most} Zeichen.",
+        ask="Geben Sie Stichwörter oder eine Frage ein.",
+        nothing="Nichts gefunden. Versuchen Sie es mit anderen Wörtern. Felder und Parameter von Aufrufen stehen in der",
+        best="Die {count} besten Abschnitte.",
+        one="1 Abschnitt.",
+        many="{count} Abschnitte.",
+        quoted="„{query}“",
+    ),
+}
+
 
 _HERE = Path(__file__).parent
 _CSS = "/static/guide/guide.css"
@@ -51,7 +117,7 @@ def guide_routes() -> list[Route]:
         Route(f"{ROOT}/", lambda request: RedirectResponse(ROOT, 308), methods=["GET"]),
         Route(f"{ROOT}/en", lambda request: _answer(request, library.STARTS["en"]), methods=["GET"]),
     ]
-    for language in languages.LANGUAGES:
+    for language in pages.LANGUAGES:
         below = _below(language)
         found += [
             Route(f"{below}/search", _searching(language), methods=["GET"]),
@@ -69,9 +135,9 @@ def _below(language: Language) -> str:
 
 
 def _start(request: Request) -> Response:
-    wish = languages.wished(
+    wish = pages.wished(
         *(request.cookies.get(name) for name in _COOKIES),
-        languages.accepted(request.headers.get("accept-language", "")),
+        pages.accepted(request.headers.get("accept-language", "")),
     )
     start = library.STARTS[wish or "en"]
     if wish == "de" and start in library.sources():
@@ -149,7 +215,7 @@ def _file(name: str) -> Document:
 
 @cache
 def _page(name: str) -> Document:
-    from kontobahn.guide.markdown import render
+    from kontobahn.guide.library import render
 
     source = library.sources()[name]
     rendered = render(source)
@@ -171,7 +237,7 @@ def _index(language: Language) -> search.Index:
 @cache
 def passages(language: Language) -> list[search.Passage]:
     """Every section of every page in a language, and in German of what is there in English only."""
-    from kontobahn.guide.markdown import render
+    from kontobahn.guide.library import render
 
     return [
         search.Passage(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from kontobahn.api.languages import Language
+from kontobahn.api.pages import Language
 
 MAX_QUERY = 100
 MAX_WORDS = 12

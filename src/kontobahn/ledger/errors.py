@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kontobahn.api.answers import Error
 from kontobahn.errors import BadRequest, Conflict, Forbidden, NotFound, Refusal, Unavailable
-from kontobahn.ledger.imports import Protokollzeile
+from kontobahn.ledger.wire import Protokollzeile
 from kontobahn.sentences import said
 
 # The areas of a client's books that a provider grants rights to.

@@ -10,8 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from kontobahn.ledger.kontenrahmen import Kontenrahmen
-from kontobahn.ledger.konto import SACHKONTO_DIGITS, is_debitor, is_personenkonto
+from kontobahn.ledger.konto import SACHKONTO_DIGITS, Kontenrahmen, is_debitor, is_personenkonto
 from kontobahn.ledger.steuer import (
     AUFHEBUNG_DER_AUTOMATIK,
     ELSEWHERE,

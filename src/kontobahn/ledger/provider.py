@@ -18,11 +18,17 @@ from kontobahn.ledger import buchungen, kassenbuch, wire
 from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.faelligkeiten import Faelligkeiten
-from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
-from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
-from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
+from kontobahn.ledger.wire import (
+    AccountSheet,
+    Import,
+    ImportMitProtokoll,
+    SentFile,
+    SheetSelection,
+    TaxedBooking,
+    TaxSelection,
+)
 
 T = TypeVar("T")
 
@@ -417,3 +423,34 @@ class Ledger(NamedTuple):
     async def close(self) -> None:
         for provider in self.all_online:
             await provider.close()
+
+
+# Books that this installation keeps itself: the port through which pages create and name clients, so that they need not
+# know which adapter keeps them.
+
+
+# The moment at which sales are taxed: when they are invoiced, when they are paid, or not at all (§ 19 UStG).
+Versteuerung = Literal["soll", "ist", "kleinunternehmer"]
+# Numbers for whoever has none from an adviser yet. The smallest that the format knows.
+NO_ADVISER = "1001-1"
+
+
+class NewClient(NamedTuple):
+    name: str
+    kontenrahmen: str
+    konto_laenge: int
+    # The adviser's number and the client's.
+    client_id: str
+    year_start: date
+    versteuerung: Versteuerung = "soll"
+
+
+class OwnBooks(NamedTuple):
+    # The name of the provider.
+    provider: str
+    # Creates a client in a connection, or in a new one, and returns the connection's id.
+    create: Callable[[Tx, str, str | None, NewClient], str]
+    # Gives a client another name.
+    rename: Callable[[Tx, ConnectionRef, str, str], object]
+    # The taxation of a connection's clients, by their ids.
+    versteuerungen: Callable[[Tx, ConnectionRef], dict[str, Versteuerung]]

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from kontobahn import credits, log
 from kontobahn.access.principal import Principal
 from kontobahn.api.answers import Platform
 from kontobahn.api.call import Call, Context
 from kontobahn.api.idempotency import Claim
+from kontobahn.api.wire import Answer, Timestamp, Uuid
 from kontobahn.clock import DAY, SECOND, to_datetime
 from kontobahn.credits import Cause
 from kontobahn.db import Database, Table, Tx
@@ -497,3 +499,36 @@ def find_image(tx: Tx, connection: ConnectionRef, client_id: str, image_id: str)
     if row is None or sent_with is None or sent_with.client_id != client_id:
         return None
     return ReceiptImage(row[0], row[1], row[2], bytes(row[3]))
+
+
+# A transmission on the wire: what was sent to the accounting provider, and what became of it.
+
+
+class Uebermittlung(Answer, kw_only=True):
+    id: Uuid
+    clientId: str
+    art: TransmissionKind
+    bezeichnung: str
+    status: Annotated[
+        TransmissionState,
+        Meta(
+            description="`OPEN`: not sent yet. `IN_PROGRESS`: the provider has it. `PARTIAL_SUCCESS`: it took a part, as the messages say."
+            " `FAILED`: it took nothing. `UNKNOWN`: nobody can tell any more; look there before you send it again."
+        ),
+    ]
+    meldungen: Annotated[list[Meldung], Meta(description="The provider's protocol.")]
+    erstelltAm: Timestamp
+    aktualisiertAm: Timestamp
+
+
+def view(row: Transmission) -> Uebermittlung:
+    return Uebermittlung(
+        id=row.id,
+        clientId=row.client_id,
+        art=row.kind,
+        bezeichnung=row.title,
+        status=row.state,
+        meldungen=messages_of(row),
+        erstelltAm=to_datetime(row.created_at),
+        aktualisiertAm=to_datetime(row.updated_at),
+    )

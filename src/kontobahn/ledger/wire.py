@@ -5,14 +5,18 @@ Without the calls (`routes/`): the port and its adapters speak these types. Fiel
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
 from msgspec import Meta
 
-from kontobahn.api.wire import CONTROL, Answer, Timestamp, form
+from kontobahn import money
+from kontobahn.api.wire import CONTROL, Answer, Timestamp, Uuid, form
 from kontobahn.errors import BadRequest
+from kontobahn.ledger.bwa import LINES, RESULT, UNASSIGNED, Subtotal, group_of, is_profit_and_loss
 from kontobahn.sentences import said
 
 SollHaben = Literal["SOLL", "HABEN"]
@@ -182,3 +186,181 @@ class Bwa(Answer, kw_only=True):
     zeilen: list[BwaZeile]
     nichtZugeordnet: Annotated[list[BwaKonto], Meta(description="Profit and loss accounts that fit no line.")]
     ergebnis: Decimal
+
+
+# The sheet of an account (Kontoblatt): every leg that a fiscal year has on it, in the order of days, with a running
+# balance.
+
+
+class SheetSelection(NamedTuple):
+    jahr: date
+    # Technical.
+    konto: str
+    # Only this period; 0 is the opening balance.
+    periode: int | None = None
+    # The place that the page goes on after; "" for the first page.
+    after: str = ""
+    # Bookings, of which one may have several legs on the account.
+    limit: int = 50
+
+
+class SheetLine(NamedTuple):
+    """A leg: net, tax, discount or gross, as it is in the balance of the account. Amounts are cents."""
+
+    place: str
+    booking: str
+    periode: int
+    belegdatum: date
+    belegfeld1: str
+    buchungstext: str
+    gegenkonto: str
+    bu_schluessel: str
+    # A Generalumkehr has a negative turnover on its side.
+    soll: int
+    haben: int
+    # After this line; SOLL is positive.
+    saldo: int
+
+
+class AccountSheet(NamedTuple):
+    """A page of it."""
+
+    # The balance before the first line.
+    saldo_davor: int
+    lines: list[SheetLine]
+    # The place that the next page goes on after, if there is one.
+    next: str | None
+
+
+# The bookings that a line of the VAT figures sums up: which line, which page of it, and each with its share.
+
+
+class TaxLine(NamedTuple):
+    art: Steuerart
+    prozent: int
+    # Tax key or technical account, as the line has them; "" for none.
+    schluessel: str
+    konto: str
+
+
+class TaxSelection(NamedTuple):
+    jahr: date
+    von: date
+    bis: date
+    line: TaxLine
+    # The booking that the page goes on after.
+    after: int = 0
+    limit: int = 50
+
+
+class TaxedBooking(NamedTuple):
+    number: int
+    day: date
+    document: str
+    text: str
+    konto: str
+    gegenkonto: str
+    base: Decimal
+    output: Decimal
+    given: Decimal
+
+
+# Imports of files into a client's books: the file as it is sent, and the report.
+#
+# Without the calls (`routes/rewe.py`): the port and its adapters speak these types.
+
+
+ImportStatus = Literal["running", "done", "failed", "undone"]
+ImportArt = Literal["DATEI", "BUCHUNGEN", "STORNO", "KORREKTUR"]
+
+
+class SentFile(NamedTuple):
+    """A file as it was sent, with the wishes of the caller."""
+
+    stream: BinaryIO
+    name: str
+    # Import the file without its refused rows, instead of not at all.
+    partial: bool
+    # Rows that look booked already are other bookings.
+    another: bool
+
+
+class Protokollzeile(Answer):
+    art: Literal["ABGELEHNT", "WARNUNG"]
+    zeile: Annotated[int, Meta(ge=0, description="Line of the file; 1 is the header.")]
+    spalte: Annotated[str, Meta(description="Title of the column; empty if the whole line is meant.")]
+    gefunden: str
+    getan: str
+
+
+class Import(Answer, kw_only=True):
+    id: Uuid
+    status: ImportStatus
+    art: ImportArt
+    quelle: Annotated[str, Meta(description="Name of the file, or of the calling source.")]
+    kategorie: str | None
+    bezeichnung: str
+    clientId: str | None
+    geschaeftsjahrStartDatum: date | None
+    uebernommen: Annotated[int, Meta(ge=0, description="Records that were imported.")]
+    bekannt: Annotated[int, Meta(ge=0, description="Rows that an earlier import of the file had booked.")]
+    abgelehnt: Annotated[int, Meta(ge=0, description="Rows that were refused.")]
+    warnungen: Annotated[int, Meta(ge=0)]
+    erstelltAm: Timestamp
+    erstelltVon: str
+    stornoVon: Annotated[Uuid, Meta(description="The import that this one undoes.")] | None
+    stornoDurch: Annotated[Uuid, Meta(description="The import that undoes this one.")] | None
+
+
+class ImportMitProtokoll(Import, kw_only=True):
+    protokoll: Annotated[list[Protokollzeile], Meta(description="The first thousand refused rows and warnings.")]
+    fehler: Annotated[str, Meta(description="Why it failed.")] | None = None
+
+
+# Profit and loss: the answer, from the turnover of accounts by period.
+
+
+def profit_and_loss(
+    skr: str, jahr: date, bis_periode: int, rows: Iterable[tuple[str, int, int]], label: Callable[[str], str]
+) -> Bwa:
+    """Returns the profit and loss up to a period. `rows` are account, period and cents, HABEN positive, by account and period."""
+    groups: dict[str, list[int]] = defaultdict(lambda: [0] * bis_periode)
+    unassigned: dict[str, int] = defaultdict(int)
+    for konto, periode, betrag in rows:
+        if not is_profit_and_loss(skr, konto):
+            continue
+        group = group_of(skr, konto)
+        groups[group][periode - 1] += betrag
+        if group == UNASSIGNED:
+            unassigned[konto] += betrag
+    zeilen = _lines(groups, bis_periode)
+    return Bwa(
+        geschaeftsjahrStartDatum=jahr,
+        bisPeriode=bis_periode,
+        zeilen=zeilen,
+        nichtZugeordnet=[BwaKonto(konto, label(konto), money.to_wire(betrag)) for konto, betrag in unassigned.items()],
+        ergebnis=zeilen[-1].kumuliert,
+    )
+
+
+def _lines(groups: dict[str, list[int]], periods: int) -> list[BwaZeile]:
+    """Returns every line of the scheme, then accounts that fit none of them, and the result."""
+    running = [0] * periods
+    zeilen = []
+    for name, is_sum in [
+        *((line.bezeichnung, isinstance(line, Subtotal)) for line in LINES),
+        (UNASSIGNED, False),
+        (RESULT, True),
+    ]:
+        values = list(running) if is_sum else groups[name]
+        if not is_sum:
+            running = [before + value for before, value in zip(running, values, strict=True)]
+        zeilen.append(
+            BwaZeile(
+                bezeichnung=name,
+                istSumme=is_sum,
+                perioden=[money.to_wire(value) for value in values],
+                kumuliert=money.to_wire(sum(values)),
+            )
+        )
+    return zeilen

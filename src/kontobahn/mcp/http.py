@@ -17,12 +17,11 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from kontobahn import limits
-from kontobahn.access.authenticator import Authenticator
 from kontobahn.access.principal import Principal
-from kontobahn.assistants import access, grants, presets, token_calls
+from kontobahn.access.sessions import Authenticator
+from kontobahn.assistants import access, authorization, grants
 from kontobahn.assistants.authorization import RESOURCE_PATH, resource_of
-from kontobahn.assistants.grants import ACCESS_PREFIX
-from kontobahn.assistants.presets import PRESETS, Preset
+from kontobahn.assistants.grants import ACCESS_PREFIX, PRESETS, Preset
 from kontobahn.db import Database
 from kontobahn.errors import (
     BadRequest,
@@ -89,10 +88,10 @@ class Assistants:
         try:
             if path == RESOURCE_PATH:
                 await self._speak(scope, receive, send, ip)
-            elif path in (token_calls.TOKEN, token_calls.REVOKE):
+            elif path in (authorization.TOKEN, authorization.REVOKE):
                 await self._exchange(scope, receive, send, ip)
-            elif path == token_calls.METADATA:
-                await _send_json(send, 200, token_calls.describe(base_url), [])
+            elif path == authorization.METADATA:
+                await _send_json(send, 200, authorization.describe_server(base_url), [])
             else:
                 await _send_json(send, 200, _description(base_url), [])
         except KontobahnError as error:
@@ -135,7 +134,7 @@ class Assistants:
             raise BadRequest(f"The query parameter `tools` must be one of {', '.join(PRESETS)}.", field="tools")
         caller = principal if principal.grant_id else token
         channel = InnerChannel(self._dependencies.api, caller, ip)
-        return Rights(channel, principal.role, principal.scopes, presets.narrower(wanted, own))
+        return Rights(channel, principal.role, principal.scopes, grants.narrower_preset(wanted, own))
 
     async def _recognise(self, token: str) -> Caller:
         """Returns whose token it is, and the widest preset that it has. Raises Unauthorized if it is nobody's."""
@@ -155,7 +154,7 @@ class Assistants:
         await self._count(None, ip)
         body = await _read(receive, MAX_FORM_BYTES)
         dependencies = self._dependencies
-        found = await token_calls.answer(
+        found = await authorization.answer_token_call(
             dependencies.db, dependencies.vault, dependencies.base_url, scope["path"], body
         )
         await _send_json(send, found.status, found.body, [])
@@ -204,7 +203,7 @@ def _rights_of(context: ServerRequestContext[Any, Any]) -> Rights:
 
 def _wanted_preset(scope: Any, otherwise: Preset = PRESETS[-1]) -> Preset | None:
     """The preset that the address names, or the other if it names none; None if there is no such preset."""
-    return presets.find(parse_qs(scope.get("query_string", b"").decode("latin-1")).get("tools", [otherwise])[-1])
+    return grants.find_preset(parse_qs(scope.get("query_string", b"").decode("latin-1")).get("tools", [otherwise])[-1])
 
 
 async def _read(receive: Any, limit: int) -> bytes:

@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 from kontobahn import __version__, log
 from kontobahn.access.principal import ROLES, Role
 from kontobahn.api.wire import refuse
-from kontobahn.assistants.presets import PRESETS, Preset
+from kontobahn.assistants.grants import PRESETS, Preset
 from kontobahn.errors import BadRequest
 from kontobahn.mcp.channel import Caller, CallFailed, Channel, TooMany
 from kontobahn.mcp.tools import TOOLS, BadArgument, Tool

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kontobahn.access.principal import Role, Scope
-from kontobahn.assistants.presets import Preset
+from kontobahn.assistants.grants import Preset
 from kontobahn.mcp.answers import Format, Listing, amount, bounded, foreign, quoted, render, total
 from kontobahn.mcp.channel import Caller
 

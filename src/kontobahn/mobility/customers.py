@@ -15,9 +15,9 @@ from kontobahn.clock import to_datetime
 from kontobahn.db import Rounds, Table, Tx, short_read
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
-from kontobahn.mobility import examples, seller
-from kontobahn.mobility.fields import City, Country, Email, Line70, PostalCode, Reference, Street, VatId, check_codes
+from kontobahn.mobility import seller, wire
 from kontobahn.mobility.tickets import MobilityTicket, NewTicket, TicketReport, list_tickets, merge
+from kontobahn.mobility.wire import City, Country, Email, Line70, PostalCode, Reference, Street, VatId, check_codes
 from kontobahn.sentences import said
 
 # The built-in platform; another one is named when it is connected.
@@ -102,7 +102,7 @@ class Customer(NamedTuple):
 CUSTOMERS = Table("mobility_customers", Customer)
 
 
-@get("/v2/mobility/customers", scope="mobility:read", errors=_ERRORS, example=[examples.CUSTOMER])
+@get("/v2/mobility/customers", scope="mobility:read", errors=_ERRORS, example=[wire.CUSTOMER])
 async def list_customers(call: Call, query: ListQuery) -> list[MobilityCustomer]:
     """List the customers of transport tickets."""
     return await call.read(_list, call.principal.organizations(query.organization_id))
@@ -117,8 +117,8 @@ def _list(tx: Tx, organizations: tuple[str, ...]) -> list[MobilityCustomer]:
     "/v2/mobility/customers",
     scope="mobility:write",
     errors=(403, 404, 409),
-    body_example=examples.NEW_CUSTOMER,
-    example=examples.CUSTOMER,
+    body_example=wire.NEW_CUSTOMER,
+    example=wire.CUSTOMER,
 )
 async def create_customer(call: Call, query: OrganizationQuery, body: NewCustomer) -> MobilityCustomer:
     """Create a customer.
@@ -129,7 +129,7 @@ async def create_customer(call: Call, query: OrganizationQuery, body: NewCustome
     return await call.commit(create, call.principal.organization(query.organization_id), body)
 
 
-@get("/v2/mobility/customers/{id}", scope="mobility:read", errors=_ERRORS, example=examples.CUSTOMER_WITH_TICKETS)
+@get("/v2/mobility/customers/{id}", scope="mobility:read", errors=_ERRORS, example=wire.CUSTOMER_WITH_TICKETS)
 async def get_customer(call: Call, id: Uuid) -> MobilityCustomerWithTickets:
     """Read a customer with all tickets, the earliest first."""
     return await call.read(_show, call.principal, id)
@@ -153,8 +153,8 @@ def _show(tx: Tx, principal: Principal, customer_id: str) -> MobilityCustomerWit
     "/v2/mobility/customers/{id}",
     scope="mobility:write",
     errors=(403, 404, 409),
-    body_example=examples.NEW_CUSTOMER,
-    example=examples.CUSTOMER,
+    body_example=wire.NEW_CUSTOMER,
+    example=wire.CUSTOMER,
 )
 async def update_customer(call: Call, id: Uuid, body: NewCustomer) -> MobilityCustomer:
     """Replace a customer's data.
@@ -181,8 +181,8 @@ class NewTickets(Body):
     scope="mobility:write",
     max_body_bytes=BODY_WITH_ROWS,
     errors=(403, 404, 409),
-    body_example={"tickets": [examples.NEW_TICKET]},
-    example=[examples.TICKET],
+    body_example={"tickets": [wire.NEW_TICKET]},
+    example=[wire.TICKET],
 )
 async def create_tickets(call: Call, id: Uuid, body: NewTickets) -> list[MobilityTicket]:
     """Add tickets to a customer, all of them or none.

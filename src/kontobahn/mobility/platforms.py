@@ -8,9 +8,8 @@ from pathlib import Path
 
 from kontobahn.errors import Conflict
 from kontobahn.mobility.customers import OWN_PLATFORM
-from kontobahn.mobility.provider import PlatformCustomer
 from kontobahn.mobility.ticket_file import TicketFile, read
-from kontobahn.mobility.tickets import TicketReport
+from kontobahn.mobility.tickets import PlatformCustomer, TicketReport
 from kontobahn.sentences import said
 
 

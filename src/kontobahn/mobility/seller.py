@@ -21,8 +21,8 @@ from kontobahn.api.wire import Answer, Body, OrganizationQuery, form
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest
 from kontobahn.json_text import encode
-from kontobahn.mobility import examples
-from kontobahn.mobility.fields import (
+from kontobahn.mobility import wire
+from kontobahn.mobility.wire import (
     City,
     Country,
     Email,
@@ -101,7 +101,7 @@ class MobilityError(Error, kw_only=True):
 
 
 # Choice 31: the seller's data are settings of the organisation.
-@get("/v2/mobility/seller", scope="mobility:read", errors=_ERRORS, example=examples.SELLER)
+@get("/v2/mobility/seller", scope="mobility:read", errors=_ERRORS, example=wire.SELLER)
 async def get_seller(call: Call, query: OrganizationQuery) -> SellerAnswer:
     """Read how the organisation stands on its invoices, and what is still missing."""
     return await call.read(show, call.principal.organization(query.organization_id))
@@ -112,8 +112,8 @@ async def get_seller(call: Call, query: OrganizationQuery) -> SellerAnswer:
     scope="mobility:write",
     role="admin",
     errors=_ERRORS,
-    body_example=examples.NEW_SELLER,
-    example=examples.SELLER,
+    body_example=wire.NEW_SELLER,
+    example=wire.SELLER,
 )
 async def save_seller(call: Call, query: OrganizationQuery, body: Seller) -> SellerAnswer:
     """Set the organisation's name, address, tax numbers, bank account and invoice numbers, all at once.

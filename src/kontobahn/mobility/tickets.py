@@ -7,7 +7,7 @@ whatever has happened to it since; another ticket for the same holder and produc
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from msgspec import Meta
 
@@ -19,8 +19,8 @@ from kontobahn.clock import to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Refusal
 from kontobahn.ids import new_id
-from kontobahn.mobility import examples
-from kontobahn.mobility.fields import Line100, Reference
+from kontobahn.mobility import wire
+from kontobahn.mobility.wire import Line100, Reference
 from kontobahn.sentences import said
 
 TicketStatus = Literal["open", "invoiced", "cancelled", "credited"]
@@ -399,7 +399,7 @@ def _make(tx: Tx, organization_id: str, customer_id: str, new: NewTicket) -> Tic
     scope="mobility:write",
     statuses=(200,),
     errors=(403, 404),
-    example=examples.CANCELLED,
+    example=wire.CANCELLED,
 )
 async def cancel_ticket(call: Call, id: Uuid) -> MobilityTicket:
     """Cancel a ticket.
@@ -497,3 +497,33 @@ def open_by_customer(tx: Tx, organization_id: str) -> dict[str, int]:
         organization_id,
     )
     return {customer_id: int(count) for customer_id, count in rows}
+
+
+# The port: what a ticket platform must offer. Our own store of tickets is one adapter, a CSV file another.
+#
+# A platform reports what it has sold and what was cancelled since; it does not invoice, number or charge. It may repeat
+# itself: a ticket is identified by its reference and billed once. A platform that cannot be reached raises Unavailable.
+
+
+class PlatformCustomer(NamedTuple):
+    """A customer as its platform knows it."""
+
+    organization_id: str
+    id: str
+    mobility_customer_id: str | None
+
+
+class TicketPlatform(Protocol):
+    name: str
+
+    async def tickets(self, customer: PlatformCustomer) -> Sequence[TicketReport]:
+        """Returns every ticket that may have to be billed or credited and is not in our store yet.
+
+        Empty for a platform that reports sales as they happen.
+        """
+
+
+class Mobility(NamedTuple):
+    """The mobility area's part of the application: its platforms by name."""
+
+    platforms: dict[str, TicketPlatform]

@@ -17,13 +17,13 @@ from kontobahn.banking.payments.wire import Amount
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.invoices.checks import is_iban
-from kontobahn.formats.invoices.findings import Finding
 from kontobahn.formats.invoices.model import (
     CREDIT_NOTE,
     INVOICE,
     SEPA_TRANSFER,
     CreditTransfer,
     Discount,
+    Finding,
     Invoice,
     Party,
     Payment,

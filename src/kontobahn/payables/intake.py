@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import os
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from kontobahn import log
+from kontobahn.access import organizations
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Context
@@ -19,23 +24,23 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, KontobahnError, SetupError, Unreadable
 from kontobahn.formats.invoice_files import read
 from kontobahn.formats.invoices import rule_sets
-from kontobahn.formats.invoices.findings import Finding, InvoiceError, Remark, Text
-from kontobahn.formats.invoices.model import CORRECTION, Invoice
-from kontobahn.formats.invoices.proposals import Proposal as Typed
+from kontobahn.formats.invoices.model import CORRECTION, Finding, Invoice, InvoiceError, Remark, Text
+from kontobahn.formats.invoices.pdf import Proposal as Typed
 from kontobahn.formats.invoices.rule_sets import RuleSetError, RuleSets, Used
+from kontobahn.formats.invoices.source import MAX_FILE_BYTES
 from kontobahn.ids import new_id
 from kontobahn.ledger.connections import list_clients, open_books, open_client
 from kontobahn.ledger.errors import ProviderError
-from kontobahn.ledger.kontoblatt import SheetSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner
 from kontobahn.ledger.provider import ClientBooks
+from kontobahn.ledger.wire import SheetSelection
 from kontobahn.money import from_minor
-from kontobahn.payables import pdf_reader, rules, store, unread
+from kontobahn.payables import pdf_reader, rules, store
 from kontobahn.payables.rules import EarlierLeg, Kind, Proposal, Seller
 from kontobahn.payables.store import FileRow, PayableRow
 from kontobahn.payables.wire import SkontoTerm, emit_received, finding_view
 from kontobahn.settings import Settings
-from kontobahn.threads import Pool
+from kontobahn.threads import Pool, work_for
 
 # Reading is bounded in time and memory, and done beside the event loop.
 _READERS = Pool("invoices", threads=2, waiting=100)
@@ -230,14 +235,16 @@ def keep_refused(tx: Tx, arrival: Arrival, refusal: NoInvoice) -> FileRow:
     if known is not None:
         return known
     file = _keep(tx, arrival, _json(refusal.findings))
-    unread.add(tx, file, refusal.proposal, arrival.note)
+    store.add_unread(tx, file, refusal.proposal, arrival.note)
     return file
 
 
 def accompany(tx: Tx, row: PayableRow, file_id: str) -> None:
     """Puts a file that no invoice could be read from beside the invoice that it came with: mostly the same one for people to read."""
     store.lock(tx, row.organization_id)
-    if store.payable_in(tx, row.organization_id, file_id) is None and unread.remove(tx, row.organization_id, file_id):
+    if store.payable_in(tx, row.organization_id, file_id) is None and store.remove_unread(
+        tx, row.organization_id, file_id
+    ):
         store.add_arrival(tx, row, file_id)
 
 
@@ -266,7 +273,7 @@ def enter(tx: Tx, arrival: Arrival, understood: Understood) -> tuple[PayableRow,
     known = store.payable_in(tx, arrival.organization_id, file.id)
     if known is not None:
         return known, False
-    unread.remove(tx, arrival.organization_id, file.id)
+    store.remove_unread(tx, arrival.organization_id, file.id)
     row = _row(tx, arrival, understood, file)
     twins = store.twins(tx, arrival.organization_id, row.identity)
     same = next((twin for twin in twins if twin.total_minor == row.total_minor), None)
@@ -357,3 +364,126 @@ def _warnings(understood: Understood) -> list[Remark]:
 def _remark(code: str, partner: Geschaeftspartner, german: str, english: str) -> Remark:
     name = f"{partner.nummer} {partner.name}"
     return Remark(code, "", Text(f"{name} {german}", f"{name} {english}"))
+
+
+# A folder that is watched for invoices: a file is taken in once it is complete, and then moved, to `done` or with the
+# reason to `refused`.
+#
+# It is moved after it was taken in, so whoever is killed in between finds it again, and what came in it is known by
+# then.
+
+
+FOLDER = Actor("folder")
+DONE, REFUSED = "done", "refused"
+# Nobody has written to it for so long: it is complete.
+QUIET_SECONDS = 10.0
+AT_ONCE = 100
+_ENDINGS = (".xml", ".pdf")
+# Beginnings and endings of names that programs give to files that they have not finished.
+_HIDDEN = (".", "~")
+_PARTIAL = (".part", ".partial", ".tmp", ".crdownload", ".filepart")
+
+
+class Place(NamedTuple):
+    """A folder, and the organisation whose invoices are put there."""
+
+    organization_id: str
+    path: Path
+
+
+class Found(NamedTuple):
+    place: Place
+    path: Path
+    size: int
+
+
+async def take_in(context: Context) -> None:
+    """Takes in what lies in the folder of the setting, if there is one."""
+    if not context.settings.payables_folder:
+        return
+    folder = Path(context.settings.payables_folder).expanduser()
+    places = await context.db.read(_places, folder)
+    for found in await asyncio.to_thread(_complete, places):
+        try:
+            await _take(context, found)
+        except OSError as error:
+            # It stays where it is, and is tried again.
+            log.warning("invoice_file_not_taken", path=str(found.path), detail=str(error))
+
+
+def _places(tx: Tx, folder: Path) -> list[Place]:
+    """A folder for each organisation, by its id; the only organisation's is the folder itself as well."""
+    known = organizations.all_organizations(tx)
+    own = [Place(known[0].id, folder)] if len(known) == 1 else []
+    return [*own, *(Place(one.id, folder / one.id) for one in known)]
+
+
+def _complete(places: list[Place]) -> list[Found]:
+    """Returns the files that nobody writes to any more, the oldest first."""
+    found = [(changed, file) for place in places for changed, file in _files(place)]
+    ready = sorted(item for item in found if item[0] <= time.time() - QUIET_SECONDS)
+    return [file for _, file in ready[:AT_ONCE]]
+
+
+def _files(place: Place) -> Iterator[tuple[float, Found]]:
+    try:
+        entries = list(os.scandir(place.path))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        log.warning("invoice_folder_not_read", path=str(place.path), detail=str(error))
+        return
+    for entry in entries:
+        name = entry.name.lower()
+        if name.startswith(_HIDDEN) or name.endswith(_PARTIAL) or not entry.is_file(follow_symlinks=False):
+            continue
+        facts = entry.stat(follow_symlinks=False)
+        yield facts.st_mtime, Found(place, Path(entry.path), facts.st_size)
+
+
+async def _take(context: Context, found: Found) -> None:
+    organization_id = found.place.organization_id
+    work_for(organization_id)
+    if found.path.suffix.lower() not in _ENDINGS:
+        await asyncio.to_thread(_refuse, found, "", "Only XML and PDF files are taken.")
+        return
+    if found.size > MAX_FILE_BYTES:
+        await asyncio.to_thread(_refuse, found, "", f"The file is larger than {MAX_FILE_BYTES} bytes.")
+        return
+    content = await asyncio.to_thread(found.path.read_bytes)
+    if len(content) != found.size:
+        # Somebody writes to it after all.
+        return
+    digest = hashlib.sha256(content).hexdigest()
+    arrival = Arrival(organization_id, found.path.name, digest, content, FOLDER, "")
+    taken = await take(context, Principal(organization_id, "admin", (organization_id,)), arrival)
+    if taken.refusal is None:
+        await asyncio.to_thread(_move, found, DONE, digest)
+        return
+    reasons = [str(taken.refusal), *(one.message("de") for one in taken.refusal.findings[:3])]
+    await asyncio.to_thread(_refuse, found, digest, "\n".join(reasons))
+
+
+def _refuse(found: Found, digest: str, reason: str) -> None:
+    target = _target(found, REFUSED, digest)
+    # First the reason: a file never lies there without one.
+    target.with_name(f"{target.name}.reason.txt").write_text(f"{reason}\n", "utf-8")
+    found.path.replace(target)
+
+
+def _move(found: Found, folder: str, digest: str) -> None:
+    found.path.replace(_target(found, folder, digest))
+
+
+def _target(found: Found, folder: str, digest: str) -> Path:
+    """Returns a name that no other file has; one of the same content may be replaced."""
+    target = found.place.path / folder / found.path.name
+    target.parent.mkdir(exist_ok=True)
+    number = 1
+    while target.exists():
+        mark = digest[:12] or str(number)
+        target = target.with_name(f"{found.path.stem}-{mark}{found.path.suffix}")
+        if digest:
+            break
+        number += 1
+    return target

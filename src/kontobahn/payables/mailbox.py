@@ -7,29 +7,114 @@ killed in between reads it again, and what came in it is known by then.
 from __future__ import annotations
 
 import asyncio
+import email
+import email.policy
 import hashlib
 import ssl
 from datetime import date
-from typing import Literal, NamedTuple
+from email.message import Message
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta
 
 from kontobahn import log
+from kontobahn import mail as imap
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
-from kontobahn.api.call import Context
-from kontobahn.clock import DAY, MINUTE
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call, Context
+from kontobahn.api.declare import delete, get, post, put
+from kontobahn.api.wire import Answer, Body, OrganizationQuery, Timestamp, Uuid, form
+from kontobahn.clock import DAY, MINUTE, berlin_date, optional_datetime, to_datetime
 from kontobahn.db import Table, Tx, leases
-from kontobahn.errors import BadRequest
+from kontobahn.errors import BadRequest, NotFound
+from kontobahn.formats.invoices.source import MAX_FILE_BYTES
 from kontobahn.ids import new_id
-from kontobahn.mail import imap
-from kontobahn.mail.imap import Account, Session, TooLong, Trouble, Unread
+from kontobahn.mail import IMAP_PORT, Account, Session, TooLong, Trouble, Unread
 from kontobahn.outbound import Refused, Resolver, Rule, SystemResolver, Unreached
-from kontobahn.payables import attachments, intake
-from kontobahn.payables.attachments import Mail, MailFile
+from kontobahn.payables import intake
 from kontobahn.payables.intake import Arrival
 from kontobahn.payables.store import PayableRow
 from kontobahn.threads import Pool, work_for
 from kontobahn.vault import Vault
+
+# The files of a mail that may be invoices: XML and PDF, also of mails that were forwarded inside it. Pure.
+
+
+# A mail of a person has a handful.
+_MAX_PARTS = 300
+MAX_FILES = 50
+# Each line is held against the boundary of every part around it: many short lines in many parts would take hours.
+_MAX_LINES, _MAX_BOUNDARIES = 1_200_000, 50
+_MAX_TEXT = 200
+_NAME_LENGTH = 255
+_ENDINGS = (".xml", ".pdf")
+_TYPES = ("application/pdf", "application/xml", "text/xml")
+
+
+class Unreadable(Exception):
+    """The mail is made so that it cannot be taken apart within our bounds."""
+
+
+class MailFile(NamedTuple):
+    name: str
+    content: bytes
+
+
+class Mail(NamedTuple):
+    sender: str
+    subject: str
+    files: list[MailFile]
+    # The number of files that are larger than we take.
+    left_out: int
+
+
+def read(content: bytes) -> Mail:
+    """Takes a mail apart: XML comes first, so that a PDF of the same invoice finds it. Raises Unreadable."""
+    if content.count(b"\n") > _MAX_LINES or content.lower().count(b"boundary") > _MAX_BOUNDARIES:
+        raise Unreadable
+    try:
+        message = email.message_from_bytes(content, policy=email.policy.default)
+        found = _files(message)
+        files = [file for file in found if len(file.content) <= MAX_FILE_BYTES]
+        files.sort(key=lambda file: _is_pdf(file.content))
+        return Mail(_line(message, "From"), _line(message, "Subject"), files, len(found) - len(files))
+    except (RecursionError, LookupError, ValueError, AttributeError, TypeError) as error:
+        # The library stumbles over what nobody's program writes.
+        raise Unreadable from error
+
+
+def _files(message: Message) -> list[MailFile]:
+    found: list[MailFile] = []
+    for number, part in enumerate(message.walk()):
+        if number >= _MAX_PARTS or len(found) >= MAX_FILES:
+            raise Unreadable
+        if part.is_multipart():
+            continue
+        name = " ".join((part.get_filename() or "").split())[:_NAME_LENGTH]
+        if part.get_content_type() not in _TYPES and not name.lower().endswith(_ENDINGS):
+            continue
+        content = part.get_payload(decode=True)
+        if isinstance(content, bytes) and _may_be_invoice(content):
+            found.append(MailFile(name or f"anhang-{number}", content))
+    return found
+
+
+def _is_pdf(content: bytes) -> bool:
+    return content[:1_024].lstrip().startswith(b"%PDF-")
+
+
+def _may_be_invoice(content: bytes) -> bool:
+    """By how it begins: what calls itself a PDF may be anything."""
+    head = content[:1_024].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return _is_pdf(content) or head.startswith(b"<") or head[:2] in (b"\xff\xfe", b"\xfe\xff")
+
+
+def _line(message: Message, name: str) -> str:
+    text = str(message.get(name, ""))
+    return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())[:_MAX_TEXT]
+
 
 MAILBOX = Actor("mailbox")
 EVERY = 5 * MINUTE
@@ -96,7 +181,7 @@ class Fetched(NamedTuple):
 
 MAILBOXES = Table("payables_mailboxes", MailboxRow, key=("organization_id",))
 MAILS = Table("payables_mails", MailRow)
-_LEASE = leases.Lease("payables_mailboxes", key=("organization_id",), seconds=SECONDS_IN_ALL + 3 * imap.SECONDS)
+_LEASE = leases.Lease("payables_mailboxes", key=("organization_id",), seconds=SECONDS_IN_ALL + 3 * imap.IMAP_SECONDS)
 
 
 class Mailboxes:
@@ -116,8 +201,8 @@ class Mailboxes:
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         try:
-            self.rule.check_host(host, port, (imap.PORT,))
-            async with asyncio.timeout(imap.SECONDS):
+            self.rule.check_host(host, port, (imap.IMAP_PORT,))
+            async with asyncio.timeout(imap.IMAP_SECONDS):
                 found = await self.resolver.addresses(host, port)
             self.rule.check_addresses(host, port, found)
         except Refused as error:
@@ -150,7 +235,7 @@ def check(rule: Rule, wanted: Wanted) -> None:
     if wanted.afterwards == "move" and wanted.moved_to == wanted.folder:
         raise BadRequest("Mails cannot be moved to the folder that they are read from.", field="moved_to")
     try:
-        rule.check_host(wanted.host, wanted.port, (imap.PORT,))
+        rule.check_host(wanted.host, wanted.port, (imap.IMAP_PORT,))
     except Refused:
         raise BadRequest("This must be a public mail server with TLS, at port 993.", field="host") from None
 
@@ -303,8 +388,8 @@ class _Turn:
             content = await self._mailboxes.pool.run(session.message, number)
             if content is None:
                 return None
-            mail = await self._context.part(Pool).run(attachments.read, content)
-        except (TooLong, attachments.Unreadable) as error:
+            mail = await self._context.part(Pool).run(read, content)
+        except (TooLong, Unreadable) as error:
             return self._entry("", "", trouble="too_long" if isinstance(error, TooLong) else "unreadable")
         self.messages += 1
         if not mail.files and not mail.left_out:
@@ -353,4 +438,125 @@ def _remember(tx: Tx, row: MailboxRow, validity: int, number: int, entry: MailRo
     tx.run(
         "DELETE FROM payables_mails WHERE organization_id = ? AND created_at < ?",
         organization_id, tx.now - _DAYS_LISTED * DAY,
+    )  # fmt: skip
+
+
+# The mailbox that invoices come by, by call: which one it is, tried, read now, and no longer read. Nobody gets its
+# password back.
+
+
+_Line = Annotated[str, Meta(min_length=1, max_length=200)]
+_AFTERWARDS = "what becomes of a mail with invoices; others are never touched"
+_TROUBLE = "a word for what went wrong; null if nothing did"
+
+
+class NewMailbox(Body, kw_only=True):
+    host: Annotated[str, form("the name of a server", r"^[^ /:@]{1,200}$", examples=["imap.example.com"])]
+    port: Annotated[int, Meta(ge=1, le=65535)] = IMAP_PORT
+    username: _Line
+    password: Annotated[
+        str,
+        Meta(max_length=500, description="Kept encrypted, and never shown. Empty to keep that of the same mailbox."),
+    ] = ""
+    folder: _Line = "INBOX"
+    afterwards: Annotated[Afterwards, Meta(description=_AFTERWARDS)] = "keep"
+    moved_to: Annotated[str, Meta(max_length=200, description="The folder, with `move`.")] = ""
+    since: Annotated[date, Meta(description="The day from which on mails are read; today when omitted.")] | None = None
+
+
+class PayablesMailbox(Answer, kw_only=True):
+    organization_id: Uuid
+    host: str
+    port: int
+    username: str
+    folder: str
+    afterwards: Annotated[Afterwards, Meta(description=_AFTERWARDS)]
+    moved_to: str | None
+    since: date
+    trouble: Annotated[Trouble | None, Meta(description=_TROUBLE)]
+    checked_at: Timestamp | None
+    next_at: Timestamp
+
+
+class NewMailboxReading(Body):
+    trial: Annotated[bool, Meta(description="Only sign in and open the folder.")] = False
+
+
+class MailboxReading(Answer, kw_only=True):
+    trial: bool
+    messages: int
+    invoices: Annotated[int, Meta(description="New ones.")]
+    trouble: Annotated[Literal[Trouble, "busy"] | None, Meta(description=_TROUBLE)]
+
+
+class RemovedMailbox(Answer):
+    organization_id: Uuid
+    removed: bool
+
+
+@get("/v2/payables/mailbox", scope="payables:read", errors=(403, 404))
+async def get_payables_mailbox(call: Call, query: OrganizationQuery) -> Data[PayablesMailbox]:
+    """Read which mailbox invoices come by, and whether it can be read. 404 if there is none."""
+    return Data(view_of_mailbox(await call.read(find_mailbox, call.principal.organization(query.organization_id))))
+
+
+@put(
+    "/v2/payables/mailbox",
+    scope="payables:write", role="admin", errors=(403, 404),
+    body_example={"host": "imap.example.com", "username": "rechnung@example.com", "password": "correct horse battery"},
+)  # fmt: skip
+async def set_payables_mailbox(call: Call, query: OrganizationQuery, body: NewMailbox) -> Data[PayablesMailbox]:
+    """Say which mailbox invoices come by. It is read within minutes, or by `POST /v2/payables/mailbox/readings`."""
+    organization_id = call.principal.organization(query.organization_id)
+    since = body.since or berlin_date(call.context.clock.now())
+    wanted = Wanted(
+        body.host.lower(), body.port, body.username, body.password, body.folder, body.afterwards, body.moved_to, since
+    )
+    check(call.context.part(Mailboxes).rule, wanted)
+
+    def unit(tx: Tx) -> Data[PayablesMailbox]:
+        save(tx, call.context.vault, organization_id, wanted, call.actor)
+        return Data(view_of_mailbox(find_mailbox(tx, organization_id)))
+
+    return await call.commit(unit)
+
+
+@post("/v2/payables/mailbox/readings", scope="payables:write", role="admin", statuses=(200,), errors=(403, 404))
+async def read_payables_mailbox(call: Call, query: OrganizationQuery, body: NewMailboxReading) -> Data[MailboxReading]:
+    """Read the mailbox now, or with `trial` only try whether it can be read. `trouble` says if it cannot."""
+    organization_id = call.principal.organization(query.organization_id)
+    row = await call.read(find_mailbox, organization_id)
+    if body.trial:
+        trouble = await trouble_of(call.context, row)
+        return Data(MailboxReading(trial=True, messages=0, invoices=0, trouble=trouble or None))
+    done = await fetch(call.context, organization_id)
+    return Data(
+        MailboxReading(trial=False, messages=done.messages, invoices=done.invoices, trouble=done.trouble or None)
+    )
+
+
+@delete("/v2/payables/mailbox", scope="payables:write", role="admin", errors=(403, 404))
+async def remove_payables_mailbox(call: Call, query: OrganizationQuery) -> Data[RemovedMailbox]:
+    """Read the mailbox no longer. Its password is forgotten; what came by it stays."""
+    organization_id = call.principal.organization(query.organization_id)
+
+    def unit(tx: Tx) -> Data[RemovedMailbox]:
+        find_mailbox(tx, organization_id)
+        return Data(RemovedMailbox(organization_id, remove(tx, organization_id, call.actor)))
+
+    return await call.commit(unit)
+
+
+def find_mailbox(tx: Tx, organization_id: str) -> MailboxRow:
+    row = of_organization(tx, organization_id)
+    if row is None:
+        raise NotFound("No mailbox is set up.")
+    return row
+
+
+def view_of_mailbox(row: MailboxRow) -> PayablesMailbox:
+    return PayablesMailbox(
+        organization_id=row.organization_id, host=row.host, port=row.port, username=row.username, folder=row.folder,
+        afterwards=row.afterwards, moved_to=row.moved_to or None, since=date.fromisoformat(row.since),
+        trouble=row.trouble or None, checked_at=optional_datetime(row.checked_at), next_at=to_datetime(row.next_at),
     )  # fmt: skip

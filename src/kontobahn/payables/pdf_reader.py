@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kontobahn.formats.invoices.findings import Fault, Refused
+from kontobahn.formats.invoices.model import Fault, Refused
 from kontobahn.formats.invoices.pdf import Pdf, read_pdf
 
 MEMORY_BYTES = 300 * 1024 * 1024

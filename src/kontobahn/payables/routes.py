@@ -2,37 +2,179 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Literal
+from io import BytesIO
+from typing import Annotated, Literal, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import Meta
 
-from kontobahn.access import audit
+from kontobahn.access import audit, factors
 from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
 from kontobahn.api.answers import Data
 from kontobahn.api.call import Call, page
 from kontobahn.api.declare import get, post, put
 from kontobahn.api.wire import Answer, Body, Download, ListQuery, OrganizationQuery, Query, Upload, Uuid, form
 from kontobahn.banking.payments.wire import Amount
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest, Conflict
+from kontobahn.errors import BadRequest, Conflict, Forbidden
+from kontobahn.events import Events
 from kontobahn.formats.invoices.model import Invoice
 from kontobahn.ledger.connections import ERRORS, ClientId, open_books
 from kontobahn.ledger.connections import find as find_connection
 from kontobahn.ledger.konto import is_debitor, is_personenkonto, technical
 from kontobahn.ledger.provider import ClientBooks
 from kontobahn.money import from_minor, to_minor
-from kontobahn.payables import booking, decisions, intake, store
+from kontobahn.outbound import Refused, Unreached
+from kontobahn.payables import booking, intake, rules, settlement, store
 from kontobahn.payables.booking import Writing
-from kontobahn.payables.decisions import Decision
 from kontobahn.payables.document import Language, as_page
 from kontobahn.payables.intake import Arrival, NoInvoice, Understood
-from kontobahn.payables.rules import KnownCreditor, Status, Stop
-from kontobahn.payables.store import FileRow, Filter, PayableRow, SettingsRow
-from kontobahn.payables.wire import Payable, PayableStep, payable_view, step_view
+from kontobahn.payables.rules import Action, KnownCreditor, Status, Stop
+from kontobahn.payables.store import FileRow, Filter, PayableRow, SettingsRow, StepRow
+from kontobahn.payables.wire import Payable, PayableStep, emit_rejected, emit_released, payable_view, step_view
 from kontobahn.sentences import said
+
+# Decisions of people about a received invoice: its creditor, its release, that it is rejected or waits. Units of work.
+#
+# Each looks at the payable again under the lock of its organisation, writes a step and an entry of the audit log, and
+# takes no money.
+
+
+# A unit that decides: of the transaction, the decision, and what else it needs.
+Unit = Callable[..., PayableRow]
+_IMPOSSIBLE: dict[Action, str] = {
+    "release": "This invoice cannot be released as it stands.",
+    "reject": "This invoice can no longer be rejected.",
+    "hold": "This invoice can no longer be held back.",
+    "assign": "The creditor of this invoice can no longer be changed.",
+    "confirm_iban": "Nothing of this kind stops the invoice.",
+    "confirm_another": "Nothing of this kind stops the invoice.",
+}
+
+
+class Decision(NamedTuple):
+    """The payable, who decides about it, and a comment."""
+
+    principal: Principal
+    payable_id: str
+    actor: Actor
+    comment: str = ""
+
+    @property
+    def user_id(self) -> str:
+        """The person, also where a key of theirs is used."""
+        return self.principal.user_id or ""
+
+
+def _take(tx: Tx, decision: Decision, action: Action) -> PayableRow:
+    """Returns the payable under its lock. Raises Conflict if it does not stand where this can be done."""
+    found = store.find(tx, decision.principal, decision.payable_id)
+    store.lock(tx, found.organization_id)
+    row = store.find(tx, decision.principal, decision.payable_id)
+    if row.status not in rules.MAY[action]:
+        raise Conflict(_IMPOSSIBLE[action], status=row.status)
+    return row
+
+
+def _record(tx: Tx, decision: Decision, action: Action, row: PayableRow) -> None:
+    store.record_step(tx, row, action, decision.user_id, decision.actor.name, decision.comment)
+    audit.record(
+        tx, row.organization_id, decision.actor, f"payable.{action}", row.id,
+        number=row.number, status=row.status, comment=decision.comment,
+    )  # fmt: skip
+
+
+def release(tx: Tx, decision: Decision) -> PayableRow:
+    """Releases for payment; above the organisation's sum it takes two people, and until the second it stays where it is."""
+    row = _take(tx, decision, "release")
+    settings = store.settings_of(tx, row.organization_id)
+    limit = None if settings is None else settings.two_people_minor
+    needs_two = limit is not None and abs(row.payable_minor) > limit
+    if needs_two:
+        if not decision.user_id:
+            raise Forbidden("Above the organisation's sum people release, and this key belongs to nobody.")
+        earlier = _releases(store.steps_of(tx, row))
+        if decision.user_id in earlier:
+            raise Conflict("You have released this invoice: above the organisation's sum a second person does.")
+        needs_two = not earlier
+    _record(tx, decision, "release", row)
+    row = store.PAYABLES.update(
+        tx, row, status=row.status if needs_two else "released", hold_until=None, updated_at=tx.now
+    )
+    if needs_two:
+        return row
+    emit_released(tx, row)
+    if row.match_id is None:
+        return row
+    # The bank was sooner: a direct debit, for example.
+    settlement.mark_paid(tx, store.find_due(tx, decision.principal, row.id))
+    return store.find(tx, decision.principal, row.id)
+
+
+def _releases(steps: list[StepRow]) -> set[str]:
+    """Returns the people who have released it since anything else was done with it."""
+    found: set[str] = set()
+    for step in steps:
+        found = found | {step.user_id} if step.action == "release" else set()
+    return found
+
+
+def reject(tx: Tx, decision: Decision) -> PayableRow:
+    row = _take(tx, decision, "reject")
+    _record(tx, decision, "reject", row)
+    row = store.PAYABLES.update(tx, row, status="rejected", updated_at=tx.now)
+    emit_rejected(tx, row, decision.comment)
+    return row
+
+
+def hold(tx: Tx, decision: Decision, until: date | None) -> PayableRow:
+    """Lets it wait, and takes a release back."""
+    row = _take(tx, decision, "hold")
+    _record(tx, decision, "hold", row)
+    return store.PAYABLES.update(
+        tx, row, status=rules.status_of(row.konto, row.stops.split()),
+        hold_until=until.isoformat() if until else None, updated_at=tx.now,
+    )  # fmt: skip
+
+
+def assign(tx: Tx, decision: Decision, creditor: rules.KnownCreditor) -> PayableRow:
+    """Says whose invoice it is. If the creditor is known by other accounts than the invoice names, it stops."""
+    row = _take(tx, decision, "assign")
+    stops = set(row.stops.split()) - {"iban_changed"}
+    known = {*creditor.ibans, *store.paid_to(tx, row.organization_id, creditor.konto)}
+    if row.creditor_iban and rules.is_changed_iban((row.creditor_iban,), known):
+        stops.add("iban_changed")
+    row = row._replace(connection_id=creditor.connection_id, client_id=creditor.client_id, konto=creditor.konto)
+    _record(tx, decision, "assign", row)
+    return store.PAYABLES.update(
+        tx, row, connection_id=row.connection_id, client_id=row.client_id, konto=row.konto,
+        stops=" ".join(sorted(stops)), status=rules.status_of(row.konto, stops), updated_at=tx.now,
+    )  # fmt: skip
+
+
+def confirm(tx: Tx, decision: Decision, stop: Stop) -> PayableRow:
+    """Says that what stopped an invoice is right: only a person with a second factor may."""
+    action: Action = "confirm_iban" if stop == "iban_changed" else "confirm_another"
+    principal = decision.principal
+    if principal.session_id is None:
+        raise Forbidden("Only a signed-in person may say so: send a session token instead of an API key.")
+    if not factors.of_user(tx, principal.organization_id, decision.user_id):
+        raise Forbidden("This needs a second factor. Add one in the dashboard, under your profile.").retryable()
+    row = _take(tx, decision, action)
+    if stop not in row.stops.split():
+        raise Conflict(_IMPOSSIBLE[action], status=row.status)
+    stops = set(row.stops.split()) - {stop}
+    _record(tx, decision, action, row)
+    return store.PAYABLES.update(
+        tx, row, stops=" ".join(sorted(stops)), status=rules.status_of(row.konto, stops), updated_at=tx.now
+    )
+
 
 # A larger file is refused before it is read.
 MAX_FILE_BYTES = 20_000_000
@@ -246,7 +388,7 @@ async def release_payable(call: Call, id: Uuid, body: NewRelease) -> Data[Payabl
 
 
 def _released(tx: Tx, decision: Decision, writing: Writing | None) -> Data[Payable]:
-    row = decisions.release(tx, decision)
+    row = release(tx, decision)
     booking.book_released(tx, row, writing, decision.actor)
     return Data(payable_view(row))
 
@@ -254,13 +396,13 @@ def _released(tx: Tx, decision: Decision, writing: Writing | None) -> Data[Payab
 @post("/v2/payables/{id}/reject", scope="payables:write", statuses=(200,), errors=(403, 404, 409))
 async def reject_payable(call: Call, id: Uuid, body: NewRejection) -> Data[Payable]:
     """Reject an invoice, for good, with the reason."""
-    return await _decide(call, decisions.reject, id, body.reason)
+    return await _decide(call, reject, id, body.reason)
 
 
 @post("/v2/payables/{id}/hold", scope="payables:write", statuses=(200,), errors=(403, 404, 409))
 async def hold_payable(call: Call, id: Uuid, body: NewHold) -> Data[Payable]:
     """Let an invoice wait. A release of it is taken back."""
-    return await _decide(call, decisions.hold, id, body.comment, body.until)
+    return await _decide(call, hold, id, body.comment, body.until)
 
 
 @post("/v2/payables/{id}/creditor", scope="payables:write", statuses=(200,), errors=(403, 404, 409))
@@ -282,7 +424,7 @@ async def assign_creditor(call: Call, id: Uuid, body: NewCreditor) -> Data[Payab
     access = await open_books(call.context, call.principal, connection_id, client_id or None)
     async with access.to("personenkonten") as books:
         creditor = KnownCreditor(connection_id, books.client_id, *await _creditor(books, body.konto))
-    return await _decide(call, decisions.assign, id, "", creditor)
+    return await _decide(call, assign, id, "", creditor)
 
 
 async def _creditor(books: ClientBooks, number: str) -> tuple[str, tuple[str, ...]]:
@@ -315,15 +457,15 @@ async def confirm_stop(call: Call, id: Uuid, body: NewConfirmation) -> Data[Paya
 
     Only a signed-in person with a second factor may, having shown within ten minutes who they are; never a key.
     """
-    return await _decide(call, decisions.confirm, id, body.comment, body.stop)
+    return await _decide(call, confirm, id, body.comment, body.stop)
 
 
-async def _decide(call: Call, unit: decisions.Unit, payable_id: str, comment: str, *more: object) -> Data[Payable]:
+async def _decide(call: Call, unit: Unit, payable_id: str, comment: str, *more: object) -> Data[Payable]:
     decision = Decision(call.principal, payable_id, call.actor, comment)
     return await call.commit(_decided, unit, decision, more)
 
 
-def _decided(tx: Tx, unit: decisions.Unit, decision: Decision, more: tuple[object, ...]) -> Data[Payable]:
+def _decided(tx: Tx, unit: Unit, decision: Decision, more: tuple[object, ...]) -> Data[Payable]:
     return Data(payable_view(unit(tx, decision, *more)))
 
 
@@ -380,3 +522,51 @@ def _settings_view(row: SettingsRow | None) -> PayablesSettings:
         client_id=row.client_id or None,
         book_on="acceptance" if row.book_on == "acceptance" else "release" if row.book_on else None,
     )
+
+
+# Received invoices that are handed over by their address: fetched here, within bounds, and received as any other file.
+
+
+FETCH_SECONDS = 20
+MAX_NAME = 255
+
+
+class NewFileAddress(Body):
+    address: Annotated[
+        str,
+        Meta(min_length=8, max_length=2000, description="Where the file lies, public and over TLS; redirects are not followed."),
+    ]  # fmt: skip
+    file_name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)] | None = None
+
+
+@post(
+    "/v2/payables/files/by-address",
+    scope="payables:write",
+    statuses=(201, 200),
+    errors=(403, 404, 409, 413, 422),
+    body_example={"address": "https://files.example.com/invoices/RE-2026-118.xml"},
+)
+async def receive_by_address(call: Call, query: OrganizationQuery, body: NewFileAddress) -> Data[Payable]:
+    """Send a received invoice by its address instead of its bytes. The answers are those of `POST /v2/payables/files`."""
+    organization_id = call.principal.organization(query.organization_id)
+    content = await _fetch(call, body.address)
+    name = body.file_name or unquote(urlsplit(body.address).path.rpartition("/")[2])[:MAX_NAME]
+    upload = Upload(BytesIO(content), name, len(content), hashlib.sha256(content).hexdigest())
+    answer: Data[Payable] = await receive_file.handler(
+        call, query=FilesQuery(organization_id=organization_id), body=upload
+    )
+    return answer
+
+
+async def _fetch(call: Call, address: str) -> bytes:
+    try:
+        reply = await call.context.part(Events).outbound.send(
+            "GET", address, seconds=FETCH_SECONDS, max_bytes=MAX_FILE_BYTES, whole=True
+        )
+    except Refused as error:
+        raise BadRequest(str(error), field="address") from None
+    except Unreached as error:
+        raise Conflict(said("The file could not be fetched. {reason}", reason=str(error)), field="address") from None
+    if reply.status != 200:
+        raise Conflict(said("The address answered with {status}.", status=reply.status), field="address")
+    return reply.content

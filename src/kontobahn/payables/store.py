@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kontobahn.access.principal import Principal, ask_in_scope, find_in_scope, in_scope
 from kontobahn.db import Rounds, Table, Tx, chunked, short_read
+from kontobahn.formats.invoices.pdf import Proposal
 from kontobahn.ids import new_id
 from kontobahn.payables.rules import MAX_BELEG, OPEN, Kind, Status
 
@@ -325,3 +328,53 @@ def save_settings(tx: Tx, row: SettingsRow) -> None:
         SETTINGS.insert(tx, row)
     else:
         SETTINGS.update(tx, row, **row._asdict())
+
+
+# Files that no invoice could be read from, waiting for a person who types what they say or sets them aside.
+
+
+NOTHING_PROPOSED = Proposal(None, None, None, None, None)
+_decode = msgspec.json.Decoder(Proposal).decode
+
+
+class UnreadRow(NamedTuple):
+    organization_id: str
+    file_id: str
+    proposal: str
+    note: str
+    created_at: int
+
+    @property
+    def proposed(self) -> Proposal:
+        return _decode(self.proposal)
+
+
+UNREAD = Table("payables_unread", UnreadRow, key=("organization_id", "file_id"))
+
+
+class Waiting(NamedTuple):
+    row: UnreadRow
+    file: FileRow
+
+
+def add_unread(tx: Tx, file: FileRow, proposal: Proposal | None, note: str) -> None:
+    text = msgspec.json.encode(proposal or NOTHING_PROPOSED).decode()
+    UNREAD.insert(tx, UnreadRow(file.organization_id, file.id, text, note, tx.now))
+
+
+def remove_unread(tx: Tx, organization_id: str, file_id: str) -> bool:
+    """Returns whether it waited."""
+    return bool(
+        tx.run("DELETE FROM payables_unread WHERE organization_id = ? AND file_id = ?", organization_id, file_id)
+    )
+
+
+def latest_unread(tx: Tx, organization_id: str, limit: int) -> list[Waiting]:
+    """Returns the newest first."""
+    rows = UNREAD.all(tx, "organization_id = ? ORDER BY file_id DESC LIMIT ?", organization_id, limit)
+    found = [(row, file_by_id(tx, organization_id, row.file_id)) for row in rows]
+    return [Waiting(row, file) for row, file in found if file is not None]
+
+
+def find_unread(tx: Tx, organization_id: str, file_id: str) -> UnreadRow | None:
+    return UNREAD.one(tx, "organization_id = ? AND file_id = ?", organization_id, file_id)

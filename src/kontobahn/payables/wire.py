@@ -14,7 +14,7 @@ from kontobahn.api.answers import Error
 from kontobahn.api.wire import Answer, Timestamp, Uuid
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
-from kontobahn.formats.invoices.findings import Class, Finding, Remark, Severity
+from kontobahn.formats.invoices.model import Class, Finding, Remark, Severity
 from kontobahn.formats.invoices.rule_sets import Used
 from kontobahn.money import from_minor
 from kontobahn.payables.rules import Kind, Status, Stop, Why, is_to_be_paid

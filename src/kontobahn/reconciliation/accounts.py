@@ -24,7 +24,7 @@ from kontobahn.ledger.connections import find as find_connection
 from kontobahn.ledger.connections import open_books as open_ledger
 from kontobahn.ledger.konto import is_personenkonto, technical
 from kontobahn.ledger.provider import ClientBooks
-from kontobahn.reconciliation import examples, store
+from kontobahn.reconciliation import store, wire
 from kontobahn.reconciliation.core.model import ACTING_CLASSES
 from kontobahn.reconciliation.store import AccountSettings, BookedBy
 from kontobahn.sentences import said
@@ -68,8 +68,8 @@ class ReconciliationSettings(Answer):
     "/v2/reconciliation/accounts/{account_id}",
     scope="ledger:write",
     errors=ERRORS,
-    example=examples.SETTINGS,
-    body_example=examples.SETTINGS_SENT,
+    example=wire.SETTINGS,
+    body_example=wire.SETTINGS_SENT,
 )
 async def set_up_account(
     call: Call, account_id: NumericId, body: NewReconciliationSettings
@@ -99,7 +99,7 @@ async def set_up_account(
         return await call.commit(save, call.principal, row, call.actor)
 
 
-@get("/v2/reconciliation/accounts", scope="ledger:read", errors=(403, 404), example=examples.ALL_SETTINGS)
+@get("/v2/reconciliation/accounts", scope="ledger:read", errors=(403, 404), example=wire.ALL_SETTINGS)
 async def list_set_up_accounts(call: Call, query: ListQuery) -> Data[list[ReconciliationSettings]]:
     """List the bank accounts that are set up for reconciliation."""
     organizations = call.principal.organizations(query.organization_id)

@@ -16,7 +16,7 @@ from kontobahn.formats.statements import Entry
 from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.reconciliation.core.matcher import Matcher
 from kontobahn.reconciliation.core.model import Key, Knowledge, Line, Movement, OpenItem, Person, Proposal
-from kontobahn.reconciliation.movements import movement_of_entry
+from kontobahn.reconciliation.inputs import movement_of_entry
 
 # 1200 to 1299 in SKR03, 1800 to 1899 in SKR04.
 USUAL_BANKS = ("12", "18")

@@ -26,15 +26,15 @@ from kontobahn.formats.extf import Buchungssatz
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode, encode_kept
 from kontobahn.ledger import transmissions
-from kontobahn.ledger.booking_file import BookingFile, make_file
-from kontobahn.ledger.buchungen import GebuchteBuchungen
+from kontobahn.ledger.buchungen import BookingFile, GebuchteBuchungen, make_file
 from kontobahn.ledger.connections import ERRORS
 from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.ledger.opos import Belegbewegung
 from kontobahn.ledger.provider import Author, ClientBooks, Effect, OpenAmounts, TransmittingBooks
 from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.money import amount_text, from_minor
-from kontobahn.reconciliation import batch_store, booking_rows, examples, store
+from kontobahn.reconciliation import batch_store, booking_rows, store
+from kontobahn.reconciliation import wire as examples
 from kontobahn.reconciliation.accounts import changed_meanwhile, of_account, open_books
 from kontobahn.reconciliation.batch_store import (
     Batch,

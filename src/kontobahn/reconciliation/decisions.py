@@ -22,7 +22,7 @@ from kontobahn.payables.settlement import MatchedDocument
 from kontobahn.reconciliation import knowledge, store
 from kontobahn.reconciliation.core.matcher import CURRENCY
 from kontobahn.reconciliation.core.model import Key, Line, LineKind, Movement
-from kontobahn.reconciliation.movements import movement_of
+from kontobahn.reconciliation.inputs import movement_of
 from kontobahn.reconciliation.store import AccountSettings, Client, LineRow, MatchRow, Taken, TransactionState, UndoRow
 from kontobahn.reconciliation.wire import emit_confirmed, emit_undone
 from kontobahn.sentences import said

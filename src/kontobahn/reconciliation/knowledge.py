@@ -27,10 +27,10 @@ from kontobahn.ledger.connections import find as find_connection
 from kontobahn.ledger.partner_names import normal_name
 from kontobahn.ledger.wire import one_line
 from kontobahn.money import from_minor, to_minor
-from kontobahn.reconciliation import examples, store
+from kontobahn.reconciliation import store, wire
 from kontobahn.reconciliation.accounts import Konto, konto_laenge, ledger_account, open_books
+from kontobahn.reconciliation.core.evidence import CONFIRMATIONS
 from kontobahn.reconciliation.core.model import Learned, Line
-from kontobahn.reconciliation.core.payer import CONFIRMATIONS
 from kontobahn.reconciliation.store import Client, LearnedRow, MatchRow, RuleRow
 from kontobahn.reconciliation.wire import BANK_SCOPE
 from kontobahn.sentences import said
@@ -109,7 +109,7 @@ class MatchRule(Answer):
     also_scope=BANK_SCOPE,
     pages_by="from_id",
     errors=ERRORS,
-    example={"data": [examples.LEARNED]},
+    example={"data": [wire.LEARNED]},
 )
 async def list_knowledge(call: Call, query: KnowledgeQuery) -> Data[list[LearnedPayer]]:
     """List what confirmations taught: which IBAN and which name pays for which person account.
@@ -126,7 +126,7 @@ async def list_knowledge(call: Call, query: KnowledgeQuery) -> Data[list[Learned
     scope="ledger:write",
     also_scope=BANK_SCOPE,
     errors=(403, 404),
-    example={"data": examples.LEARNED},
+    example={"data": wire.LEARNED},
 )
 async def delete_knowledge(call: Call, id: Uuid) -> Data[LearnedPayer]:
     """Forget something that was learned. Matches that stand stay as they are."""
@@ -165,7 +165,7 @@ def _learned_view(row: LearnedRow) -> LearnedPayer:
 # --- Rules
 
 
-@get("/v2/reconciliation/rules", scope="ledger:read", errors=ERRORS, example=examples.RULES)
+@get("/v2/reconciliation/rules", scope="ledger:read", errors=ERRORS, example=wire.RULES)
 async def list_rules(call: Call, query: BooksQuery) -> Data[list[MatchRule]]:
     """List the client's rules in the order in which they are tried."""
     client = await _client(call, query)
@@ -176,8 +176,8 @@ async def list_rules(call: Call, query: BooksQuery) -> Data[list[MatchRule]]:
     "/v2/reconciliation/rules",
     scope="ledger:write",
     errors=ERRORS,
-    example=examples.RULES,
-    body_example=examples.RULES_SENT,
+    example=wire.RULES,
+    body_example=wire.RULES_SENT,
 )
 async def put_rules(call: Call, query: BooksQuery, body: NewMatchRules) -> Data[list[MatchRule]]:
     """Set the client's rules, all at once: transactions of a kind that belong to a ledger account.

@@ -15,7 +15,7 @@ from kontobahn.days import days_later
 from kontobahn.ledger.connections import ERRORS
 from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.money import from_minor, to_minor
-from kontobahn.reconciliation import batch_store, examples, store
+from kontobahn.reconciliation import batch_store, store, wire
 from kontobahn.reconciliation.accounts import open_books
 from kontobahn.reconciliation.batch_store import BatchLine
 from kontobahn.reconciliation.core.model import Booked
@@ -52,7 +52,7 @@ class BatchBooking(Answer):
     scope="ledger:read",
     also_scope=BANK_SCOPE,
     errors=ERRORS,
-    example=examples.BATCH_BOOKINGS,
+    example=wire.BATCH_BOOKINGS,
 )
 async def list_batch_bookings(call: Call, id: Uuid) -> Data[list[BatchBooking]]:
     """Compare what was handed over with what the books show by now: booked so, booked otherwise, or not booked.

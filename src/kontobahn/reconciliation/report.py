@@ -19,7 +19,7 @@ from kontobahn.banking.wire import NumericId
 from kontobahn.clock import DAY, berlin_date
 from kontobahn.db import Tx
 from kontobahn.money import from_minor
-from kontobahn.reconciliation import examples
+from kontobahn.reconciliation import wire
 from kontobahn.reconciliation.wire import BANK_SCOPE
 
 # An automatic match that is undone within this time was wrong: the measure of acting alone in real use.
@@ -68,9 +68,7 @@ class ReconciliationReport(Answer):
     rejected: int
 
 
-@get(
-    "/v2/reconciliation/report", scope="ledger:read", also_scope=BANK_SCOPE, errors=(403, 404), example=examples.REPORT
-)
+@get("/v2/reconciliation/report", scope="ledger:read", also_scope=BANK_SCOPE, errors=(403, 404), example=wire.REPORT)
 async def get_report(call: Call, query: ReportQuery) -> Data[ReconciliationReport]:
     """Read how well matching works for an account: by class of evidence, and how much was taken back."""
     check_date_range(query.from_date, query.to_date)

@@ -29,7 +29,8 @@ from kontobahn.ledger.connections import ERRORS, ClientId
 from kontobahn.ledger.connections import find as find_connection
 from kontobahn.ledger.provider import ClientBooks, Effect, OpenAmounts
 from kontobahn.money import from_minor
-from kontobahn.reconciliation import decisions, examples, store
+from kontobahn.reconciliation import decisions, store
+from kontobahn.reconciliation import wire as examples
 from kontobahn.reconciliation.accounts import changed_meanwhile, not_set_up, open_books
 from kontobahn.reconciliation.core.matcher import Matcher, Outcome, run
 from kontobahn.reconciliation.core.model import (

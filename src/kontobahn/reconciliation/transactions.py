@@ -20,9 +20,9 @@ from kontobahn.banking.transactions import store as transactions
 from kontobahn.banking.wire import FromId, NumericId
 from kontobahn.db import Tx, chunked
 from kontobahn.errors import Conflict
-from kontobahn.reconciliation import examples, store
+from kontobahn.reconciliation import store, wire
+from kontobahn.reconciliation.inputs import movement_of
 from kontobahn.reconciliation.matches import views
-from kontobahn.reconciliation.movements import movement_of
 from kontobahn.reconciliation.store import TransactionRow, TransactionState
 from kontobahn.reconciliation.wire import BANK_SCOPE, Match, MatchProposal, proposal_view
 
@@ -72,7 +72,7 @@ class ReconciledTransactionWithProposals(ReconciledTransaction, kw_only=True):
     also_scope=BANK_SCOPE,
     pages_by="from_id",
     errors=(403, 404),
-    example=examples.TRANSACTIONS,
+    example=wire.TRANSACTIONS,
 )
 async def list_reconciled_transactions(
     call: Call, query: ReconciledTransactionsQuery
@@ -87,7 +87,7 @@ async def list_reconciled_transactions(
     scope="ledger:read",
     also_scope=BANK_SCOPE,
     errors=(403, 404),
-    example=examples.ONE_TRANSACTION,
+    example=wire.ONE_TRANSACTION,
 )
 async def get_reconciled_transaction(call: Call, id: NumericId) -> Data[ReconciledTransactionWithProposals]:
     """Read a transaction with all its proposals and their reasons, and its matches."""
@@ -99,7 +99,7 @@ async def get_reconciled_transaction(call: Call, id: NumericId) -> Data[Reconcil
     scope="ledger:write",
     also_scope=BANK_SCOPE,
     errors=(403, 404, 409),
-    example=examples.IGNORED,
+    example=wire.IGNORED,
 )
 async def set_transaction_status(
     call: Call, id: NumericId, body: NewTransactionStatus

@@ -27,8 +27,7 @@ from kontobahn.vault import Vault
 from kontobahn.webhooks import claims
 from kontobahn.webhooks.claims import Capacity, Claimed, Outcome
 from kontobahn.webhooks.outbox import CHANNEL, Lane
-from kontobahn.webhooks.receiver import Keys, ReceiverKey
-from kontobahn.webhooks.signatures import signed_headers
+from kontobahn.webhooks.receiver import Keys, ReceiverKey, signed_headers
 
 # Another process may have written the event, or a retry may have become due.
 POLL_SECONDS = 1.0

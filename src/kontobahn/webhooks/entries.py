@@ -8,7 +8,7 @@ from kontobahn.access.principal import Principal, in_scope
 from kontobahn.db import Row, Tx, chunked
 from kontobahn.errors import Conflict
 from kontobahn.sentences import said, same
-from kontobahn.webhooks import endpoint, outbox
+from kontobahn.webhooks import endpoints, outbox
 from kontobahn.webhooks.outbox import WEBHOOK_URL
 from kontobahn.webhooks.receiver import Receiver
 
@@ -192,7 +192,7 @@ def resend(tx: Tx, principal: Principal, event_id: str) -> Entry:
     """Delivers an event to the contract's one URL once more, or a pending one now."""
     entry = find(tx, principal, event_id)
     outbox.lock_event_log(tx, entry.organization_id)
-    check_url(endpoint.find(tx, entry.organization_id))
+    check_url(endpoints.find_url(tx, entry.organization_id))
     outbox.deliver_later(tx, entry.organization_id, WEBHOOK_URL, entry.sequence, entry.subject)
     return find(tx, principal, event_id)
 

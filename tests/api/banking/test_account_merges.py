@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from kontobahn.access.audit import SYSTEM
 from kontobahn.access.principal import Principal
+from kontobahn.banking import merges
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.merges import store as merges
 from kontobahn.banking.provider import Snapshot
 from kontobahn.banking.reports import apply
 from kontobahn.cli.entry import command_line

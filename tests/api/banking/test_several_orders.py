@@ -15,7 +15,7 @@ from kontobahn.banking.payments.order_files import OrderFileRow
 from kontobahn.banking.provider import Banking
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
-from kontobahn.formats.pain.pain001 import NAMESPACE
+from kontobahn.formats.pain.messages import NAMESPACE
 from tests.bank_builder import SECOND_IBAN, Bank, account_facts, account_id, order
 from tests.file_bank import PAYMENTS, FileBank
 from tests.harness import Service

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kontobahn.books import batches, bookings, cash_book, partners, receipts, store, tax_corrections, undo, verification
+from kontobahn.books import batches, bookings, cash_book, partners, store, tax_corrections, undo, verification
 from kontobahn.books.imports import Job, import_file
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
@@ -83,7 +83,7 @@ def test_a_receipt_is_filed_with_one_entry(books: Books) -> None:
     filed = both(
         books,
         enter(books, 100, "Hauptkasse", IMAGE),
-        lambda tx: receipts.file_image(tx, books.client, "another", 0, IMAGE),
+        lambda tx: cash_book.file_image(tx, books.client, "another", 0, IMAGE),
         "belegbild",
     )
     assert isinstance(filed.second, Conflict)

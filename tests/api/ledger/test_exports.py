@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kontobahn.api.exports import Exports
+from kontobahn.api.tasks import Exports
 from kontobahn.books import batches, posting, store, verification
 from kontobahn.books.satz import Satz
 from kontobahn.db import Tx

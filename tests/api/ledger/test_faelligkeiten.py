@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from kontobahn.books import open_items
 from kontobahn.db.database import CHUNK
 from kontobahn.formats import extf
-from kontobahn.ledger.faelligkeiten import day_of_column, due
-from kontobahn.ledger.zahlungsbedingungen import as_answer, as_row
+from kontobahn.ledger.faelligkeiten import as_answer, as_row, day_of_column, due
 from tests.harness import Service
 from tests.journeys.test_books_command_line import satz
 from tests.ledger_builder import Books, refusal

@@ -19,7 +19,7 @@ from kontobahn.db import Tx
 from kontobahn.formats import extf
 from kontobahn.ledger.buchungen import DocumentBookings
 from kontobahn.ledger.connections import find_for_operator
-from kontobahn.ledger.kontoblatt import SheetSelection
+from kontobahn.ledger.wire import SheetSelection
 from tests.api.ledger.files import IMPORTS, differences, send_file
 from tests.api.ledger.test_exports import written
 from tests.api.ledger.whole_ledgers import (

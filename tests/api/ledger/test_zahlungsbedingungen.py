@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.books import payment_terms
+from kontobahn.books import store
 from kontobahn.ledger.wire import Periode, Zahlungsbedingung
 from tests.harness import Service
 from tests.ledger_builder import Books, refusal
@@ -39,7 +39,7 @@ def save(books: Books, **fields: Any) -> None:
         "skontoFrist1": None, "skontoSatz1": Decimal(0), "skontoFrist2": None, "skontoSatz2": Decimal(0), "nettoFrist": None,
         "faelligkeitsart": "NACH_TAGE", "perioden": [],
     }  # fmt: skip
-    books.service.db.write_now(payment_terms.save, books.client, Zahlungsbedingung(**{**defaults, **fields}))
+    books.service.db.write_now(store.save_payment_terms, books.client, Zahlungsbedingung(**{**defaults, **fields}))
 
 
 def test_terms_come_by_number_in_the_contract_s_shape_and_cost_one(books: Books) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from kontobahn.errors import Unavailable
 from kontobahn.mobility.platforms import CsvTickets, OwnTickets
-from kontobahn.mobility.provider import Mobility, PlatformCustomer, TicketPlatform
-from kontobahn.mobility.tickets import NewTicket, TicketReport
+from kontobahn.mobility.tickets import Mobility, NewTicket, PlatformCustomer, TicketPlatform, TicketReport
 from tests.harness import Service
 from tests.mobility_builder import Shop, ticket
 

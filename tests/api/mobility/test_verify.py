@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from kontobahn.db import Tx
-from kontobahn.mobility.invoices import verify
+from kontobahn.mobility.invoices import store
 from tests.harness import Service
 from tests.mobility_builder import SELLER, Shop, ticket
 
 
 def _differences(service: Service) -> list[str]:
-    sellers = service.db.read_now(verify.organizations)
-    return [text for seller in sellers for text in service.db.read_now(verify.find_differences, seller)]
+    sellers = service.db.read_now(store.organizations_with_invoices)
+    return [text for seller in sellers for text in service.db.read_now(store.find_differences, seller)]
 
 
 def test_sound_invoices_of_several_series_and_sellers_have_no_difference(service: Service) -> None:

@@ -10,8 +10,8 @@ from kontobahn.access import factors, keys
 from kontobahn.access.audit import entries
 from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
-from kontobahn.payables import decisions
-from kontobahn.payables.decisions import Decision
+from kontobahn.payables import routes
+from kontobahn.payables.routes import Decision
 from tests.harness import ACTOR, Service
 from tests.interleaving import on_postgres, overlap
 from tests.received_invoices import OTHER_IBAN, Inbox, as_xml, from_seller, paid_to
@@ -165,7 +165,7 @@ def test_two_who_release_at_once_are_counted_one_after_the_other(service: Servic
         Decision(Principal(inbox.owner.id, "member", (inbox.owner.id,), user_id=user.id), payable["id"], ACTOR)
         for user in people
     )
-    outcome = overlap(service.db, lambda tx: decisions.release(tx, first), lambda tx: decisions.release(tx, second))
+    outcome = overlap(service.db, lambda tx: routes.release(tx, first), lambda tx: routes.release(tx, second))
     assert outcome.lock == "payables"
     assert (outcome.first.status, outcome.second.status) == ("to_release", "released")
 

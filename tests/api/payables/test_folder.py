@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kontobahn.formats.invoices.source import MAX_FILE_BYTES
-from kontobahn.payables import folder, unread
+from kontobahn.payables import intake, store
 from tests.harness import Service
 from tests.received_invoices import Inbox, as_xml, plain_pdf
 
@@ -35,7 +35,7 @@ class Watched:
         return file
 
     def look(self) -> None:
-        self.inbox.service.run(folder.take_in(self._context))
+        self.inbox.service.run(intake.take_in(self._context))
 
     def names(self, below: str = "") -> list[str]:
         place = self.path / below
@@ -79,7 +79,7 @@ def test_what_is_refused_lies_beside_its_reason(watched: Watched, service: Servi
     assert watched.names("refused") == sorted([*names, *(f"{name}.reason.txt" for name in names)])
     assert "XML" in (watched.path / "refused" / "scan.pdf.reason.txt").read_text("utf-8")
     assert (watched.names(), watched.numbers()) == ([], [])
-    (waiting,) = service.db.read_now(unread.latest, watched.inbox.owner.id, 10)
+    (waiting,) = service.db.read_now(store.latest_unread, watched.inbox.owner.id, 10)
     assert waiting.file.file_name == "scan.pdf"
 
 
@@ -93,7 +93,7 @@ def test_a_service_killed_before_it_moves_a_file_has_one_invoice_and_moves_it_la
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(folder, "_move", killed)
+        patch.setattr(intake, "_move", killed)
         with pytest.raises(RuntimeError, match="killed"):
             watched.look()
     assert (watched.names(), watched.numbers()) == (["rechnung.xml"], ["R-7"])
@@ -105,14 +105,14 @@ def test_a_service_killed_before_it_moves_a_file_has_one_invoice_and_moves_it_la
 def test_a_file_that_cannot_be_moved_holds_up_no_other(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     watched.put("erste.xml", as_xml())
     watched.put("zweite.xml", as_xml(number="R-8"))
-    moved = folder._move
+    moved = intake._move
 
-    def refused(found: folder.Found, *more: str) -> None:
+    def refused(found: intake.Found, *more: str) -> None:
         if found.path.name == "erste.xml":
             raise PermissionError("read-only")
         moved(found, *more)
 
-    monkeypatch.setattr(folder, "_move", refused)
+    monkeypatch.setattr(intake, "_move", refused)
     watched.look()
     assert (watched.names(), watched.names("done")) == (["erste.xml"], ["zweite.xml"])
 

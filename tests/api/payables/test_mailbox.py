@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn.mail import imap
+from kontobahn import mail as imap
 from kontobahn.outbound import Rule
-from kontobahn.payables import attachments, mailbox, unread
+from kontobahn.payables import mailbox, store
 from kontobahn.payables.mailbox import Fetched, Mailboxes
 from simulators.imap_server import Mailbox
 from tests.api.payables.test_decisions import People
@@ -96,7 +96,7 @@ def test_a_forwarded_mail_is_looked_into_and_a_pdf_beside_its_xml_stands_beside_
 ) -> None:
     reader.server.deliver(bytes(forwarded(mail(("lesbar.pdf", PDF), ("rechnung.xml", as_xml()), ("bild.png", b"PNG")))))
     assert reader.fetch() == Fetched(1, 1)
-    assert service.db.read_now(unread.latest, reader.owner.id, 10) == []
+    assert service.db.read_now(store.latest_unread, reader.owner.id, 10) == []
     (row,) = service.db.read_now(mailbox.mails, reader.owner.id, 10)
     assert (row.subject, row.invoices, row.unread, row.trouble) == ("WG: Rechnung", 1, 0, "")
 
@@ -107,7 +107,7 @@ def test_a_pdf_alone_waits_for_a_person_once(reader: Reader, service: Service) -
     reader.server.deliver(content)
     reader.server.deliver(content)
     assert reader.fetch() == Fetched(2, 0)
-    (waiting,) = service.db.read_now(unread.latest, reader.owner.id, 10)
+    (waiting,) = service.db.read_now(store.latest_unread, reader.owner.id, 10)
     assert waiting.file.file_name == "scan.pdf"
     assert "Ihre Rechnung" in waiting.row.note
 
@@ -192,7 +192,7 @@ def test_a_server_with_another_name_in_its_certificate_or_at_a_private_address_i
         assert reader.fetch().trouble == "tls"
         monkeypatch.setattr(service.application.context.part(Mailboxes), "rule", Rule())
         assert reader.fetch().trouble == "address"
-        reader.set_up(port=imap.PORT)
+        reader.set_up(port=imap.IMAP_PORT)
         assert reader.fetch().trouble == "address"
     assert server.commands == []
 
@@ -255,24 +255,22 @@ def test_by_call_a_mailbox_is_set_tried_read_and_removed_and_its_password_never_
 
 def test_mails_that_are_made_to_harm_are_refused_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     inner = mail(("rechnung.xml", as_xml()))
-    assert [file.name for file in attachments.read(bytes(inner)).files] == ["rechnung.xml"]
-    many = mail(*[(f"{number}.xml", b"<a/>") for number in range(attachments.MAX_FILES + 1)])
-    with pytest.raises(attachments.Unreadable):
-        attachments.read(bytes(many))
+    assert [file.name for file in mailbox.read(bytes(inner)).files] == ["rechnung.xml"]
+    many = mail(*[(f"{number}.xml", b"<a/>") for number in range(mailbox.MAX_FILES + 1)])
+    with pytest.raises(mailbox.Unreadable):
+        mailbox.read(bytes(many))
     depth = b"".join(
         b'Content-Type: multipart/mixed; boundary="%d"\r\n\r\n--%d\r\n' % (number, number) for number in range(51)
     )
-    with pytest.raises(attachments.Unreadable):
-        attachments.read(b"From: a@b.example\r\n" + depth)
-    with pytest.raises(attachments.Unreadable):
-        attachments.read(b"From: a@b.example\r\n\r\n" + b"\n" * 1_200_000)
-    monkeypatch.setattr(attachments, "MAX_FILE_BYTES", 1_000)
-    large = attachments.read(bytes(mail(("gross.xml", b"<a>" + b" " * 1_000 + b"</a>"))))
+    with pytest.raises(mailbox.Unreadable):
+        mailbox.read(b"From: a@b.example\r\n" + depth)
+    with pytest.raises(mailbox.Unreadable):
+        mailbox.read(b"From: a@b.example\r\n\r\n" + b"\n" * 1_200_000)
+    monkeypatch.setattr(mailbox, "MAX_FILE_BYTES", 1_000)
+    large = mailbox.read(bytes(mail(("gross.xml", b"<a>" + b" " * 1_000 + b"</a>"))))
     assert (large.files, large.left_out) == ([], 1)
-    assert attachments.read(b"\xff\xfe\x00").files == []
+    assert mailbox.read(b"\xff\xfe\x00").files == []
     assert (
-        attachments.read(
-            b"Content-Type: application/pdf; name=a.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n%%%"
-        ).files
+        mailbox.read(b"Content-Type: application/pdf; name=a.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n%%%").files
         == []
     )

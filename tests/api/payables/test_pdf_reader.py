@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kontobahn.formats.invoices import pdf
-from kontobahn.formats.invoices.findings import Refused
+from kontobahn.formats.invoices.model import Refused
 from kontobahn.payables import pdf_reader
 from tests.harness import Service
 from tests.received_invoices import Inbox, as_pdf, as_xml, plain_pdf

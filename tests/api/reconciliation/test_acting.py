@@ -12,7 +12,7 @@ from kontobahn.access import keys
 from kontobahn.access.principal import Principal
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
-from kontobahn.reconciliation import proposals
+from kontobahn.reconciliation import matches
 from kontobahn.reconciliation.store import Client
 from tests.harness import ACTOR, Service
 from tests.interleaving import on_postgres, overlap
@@ -218,7 +218,7 @@ def test_two_confirmations_of_one_document_wait_for_each_other(service: Service)
 
     def confirm(id: str) -> Callable[[Tx], object]:
         amounts = {("100100000", "RE-2026-00123"): 119_00}
-        return lambda tx: proposals.confirm_now(tx, principal, id, client, lambda tx: amounts, ACTOR)
+        return lambda tx: matches.confirm_now(tx, principal, id, client, lambda tx: amounts, ACTOR)
 
     outcome = overlap(service.db, confirm(ids[0]), confirm(ids[1]))
     assert outcome.lock == "reconciliation"

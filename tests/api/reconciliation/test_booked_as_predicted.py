@@ -10,7 +10,7 @@ import pytest
 
 from kontobahn.books import bookings
 from kontobahn.formats.extf import Buchungssatz
-from kontobahn.ledger.booking_file import make_file
+from kontobahn.ledger.buchungen import make_file
 from kontobahn.ledger.provider import Author
 from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.reconciliation import booking_rows

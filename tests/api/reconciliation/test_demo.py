@@ -12,7 +12,7 @@ import pytest
 from kontobahn.access import keys
 from kontobahn.clock import berlin_date
 from kontobahn.demo import trade, world
-from kontobahn.payables import unread
+from kontobahn.payables import store
 from tests.harness import ACTOR, Service
 
 # What both engines do alike is tried on one; building the demo is most of the time.
@@ -135,7 +135,7 @@ def check_inbox(demo: Demo) -> None:
     assert found == ["BR-CO-15", "UStG-14-4-6"]
     assert [payable["stops"] for payable in received if payable["stops"]] == [["iban_changed"]]
     assert sum(bool(payable["terms"]) for payable in received) == 1
-    [waiting] = demo.service.db.read_now(unread.latest, demo.facts["organization_id"], 10)
+    [waiting] = demo.service.db.read_now(store.latest_unread, demo.facts["organization_id"], 10)
     assert None not in waiting.row.proposed
 
 

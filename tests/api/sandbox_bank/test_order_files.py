@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kontobahn.bank_providers.sandbox.order_files import Payee, answer, refusal
+from kontobahn.bank_providers.sandbox.payments import Payee, answer_order_file, refusal
 from kontobahn.cli.entry import command_line
 from kontobahn.clock import to_datetime
 from kontobahn.errors import BadRequest
-from kontobahn.formats.pain.places import Address
+from kontobahn.formats.pain.sepa import Address
 from tests.bank_builder import CREDITOR_IBAN
 from tests.file_bank import FileBank
 from tests.harness import Service
@@ -69,12 +69,12 @@ def test_its_report_is_imported_like_a_banks_own(service: Service, tmp_path: Pat
     made = service.post("/v2/banking/order-files", files.key, json={"payment_ids": [one["id"] for one in payments]})
     assert made.status_code == 201, made.text
     content = service.get(f"/v2/banking/order-files/{made.json()['data']['id']}/file", files.key).content
-    files.take(answer(content, to_datetime(service.clock.now()), payees=True).report, "vop.xml")
+    files.take(answer_order_file(content, to_datetime(service.clock.now()), payees=True).report, "vop.xml")
     found = [files.payment(one) for one in payments]
     assert [one["payee_check"]["result"] for one in found] == ["match", "match", "close_match"]
     assert found[2]["payee_check"]["returned_name"] == "Sändbox payee umlaut"
     assert not any(one["status"] == "rejected" for one in found)
-    given = answer(content, to_datetime(service.clock.now()))
+    given = answer_order_file(content, to_datetime(service.clock.now()))
     assert (given.accepted, given.refused) == (2, 1)
     files.take(given.report, "report.xml")
     assert [files.payment(one)["status"] for one in payments] == ["executed", "rejected", "executed"]
@@ -98,10 +98,10 @@ def test_what_is_no_order_file_is_refused_and_an_old_one_by_its_code() -> None:
         b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>",
     ):
         with pytest.raises(BadRequest):
-            answer(content, NOW)
+            answer_order_file(content, NOW)
     old = (
         b'<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.001.001.03"><CstmrCdtTrfInitn><GrpHdr><MsgId>M-1</MsgId></GrpHdr>'
         b"<PmtInf><PmtInfId>P-1</PmtInfId><CdtTrfTxInf/></PmtInf></CstmrCdtTrfInitn></Document>"
     )
-    refused = answer(old, NOW)
+    refused = answer_order_file(old, NOW)
     assert (refused.accepted, refused.refused, b"<Cd>FF01</Cd>" in refused.report) == (0, 1, True)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from kontobahn.clock import berlin_datetime, to_datetime
-from kontobahn.events import resend_failed
+from kontobahn.events import event_log
 from tests.api.webhooks.conftest import Customer, Delivering
 from tests.dashboard.browsing import Browser
 from tests.receiver import Receiver
@@ -57,7 +57,7 @@ def test_failed_events_since_a_moment_are_sent_again(
     delivered = customer.emit("payment:4")
     customer.wait_for(delivered)
 
-    monkeypatch.setattr(resend_failed, "MAX_RESENT", 1)
+    monkeypatch.setattr(event_log, "MAX_RESENT", 1)
     answer = _call(customer, moment)
     assert (answer.status_code, answer.json()) == (202, {"data": {"resent": 1, "has_more": True}})
     customer.wait_for(first, attempts=3)

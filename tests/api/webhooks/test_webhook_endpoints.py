@@ -10,7 +10,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from kontobahn.access import audit
-from kontobahn.webhooks import further
+from kontobahn.webhooks import endpoints
 from tests.api.webhooks.conftest import Customer, Delivering
 from tests.harness import Service
 from tests.receiver import Receiver
@@ -170,11 +170,11 @@ def test_bad_endpoints_are_refused_with_the_field(service: Service) -> None:
     ):
         answer = service.post(PATH, mine.key, json=body)
         assert (answer.status_code, answer.json()["field"]) == (400, field), answer.text
-    for number in range(further.MAX_ENDPOINTS):
+    for number in range(endpoints.MAX_ENDPOINTS):
         key = {"idempotency-key": str(number)}
         made = [service.post(PATH, mine.key, json={"url": PUBLIC}, headers=key) for _ in range(2)]
         assert made[0].content == made[1].content
-    assert len(service.get(PATH, mine.key).json()["data"]) == further.MAX_ENDPOINTS
+    assert len(service.get(PATH, mine.key).json()["data"]) == endpoints.MAX_ENDPOINTS
     assert service.post(PATH, mine.key, json={"url": PUBLIC}).status_code == 409
     assert "secret" not in service.get(PATH, mine.key).text
     member = service.organization(role="member")

@@ -9,7 +9,7 @@ import codecs
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from kontobahn.formats.extf.columns import BUCHUNGSSTAPEL, BUCHUNGSSTAPEL_NUMERIC
+from kontobahn.formats.extf.format import BUCHUNGSSTAPEL_NUMERIC, BUCHUNGSSTAPEL_TITLES
 
 
 class Posting(NamedTuple):
@@ -92,7 +92,7 @@ def _quoted(value: str, is_text: bool, quoted: str) -> str:
 
 
 def titles(count: int = 125) -> str:
-    return ";".join((*BUCHUNGSSTAPEL, *[""] * 10)[:count])
+    return ";".join((*BUCHUNGSSTAPEL_TITLES, *[""] * 10)[:count])
 
 
 def lines(*parts: str, end: str = "\r\n", encoding: str = "cp1252") -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.formats.extf.columns import KONTENBESCHRIFTUNGEN, PERSONENKONTEN, ZAHLUNGSBEDINGUNGEN
+from kontobahn.formats.extf.format import KONTENBESCHRIFTUNGEN_TITLES, PERSONENKONTEN_TITLES, ZAHLUNGSBEDINGUNGEN_TITLES
 from tests.corpus.extf.dialects import header, lines, rows, titles
 
 
@@ -35,7 +35,7 @@ def customers_of_a_shop_with_ten_titles() -> MasterData:
         _person("10003", 6, '"Laufkundschaft"', 243),
     ]
     return MasterData(
-        lines(_header(16, "Debitoren/Kreditoren", 4), ";".join(PERSONENKONTEN[:10]), *people, encoding="utf-8"),
+        lines(_header(16, "Debitoren/Kreditoren", 4), ";".join(PERSONENKONTEN_TITLES[:10]), *people, encoding="utf-8"),
         {"100010000": "Müller GmbH", "100020000": "Beck KG", "100030000": "Laufkundschaft"},
         ((4, "Unternehmensgegenstand"),),
     )
@@ -46,7 +46,7 @@ def suppliers_of_an_erp_with_all_columns() -> MasterData:
     return MasterData(
         lines(
             _header(16, "Debitoren/Kreditoren", 5),
-            ";".join(PERSONENKONTEN),
+            ";".join(PERSONENKONTEN_TITLES),
             _person("70001", 2, f'"{long}"', 254),
             end="\n",
         ),
@@ -58,7 +58,7 @@ def suppliers_of_an_erp_with_all_columns() -> MasterData:
 def labels_without_the_long_column() -> MasterData:
     body = ('1200;"Hausbank";"de-DE"', "4970;Kosten des Geldverkehrs")
     return MasterData(
-        lines(_header(20, "Kontenbeschriftungen", 2), ";".join(KONTENBESCHRIFTUNGEN[:3]), *body),
+        lines(_header(20, "Kontenbeschriftungen", 2), ";".join(KONTENBESCHRIFTUNGEN_TITLES[:3]), *body),
         {"12000000": "Hausbank", "49700000": "Kosten des Geldverkehrs"},
     )
 
@@ -67,14 +67,16 @@ def terms_of_payment_without_a_chart() -> MasterData:
     """Neither a chart nor a length of account numbers; columns end after the days."""
     head = _header(46, "Zahlungsbedingungen", 2, field14="", field27="")
     return MasterData(
-        lines(head, ";".join(ZAHLUNGSBEDINGUNGEN[:8]), '11;"14 Tage netto";1;000;0;000;0;14'),
+        lines(head, ";".join(ZAHLUNGSBEDINGUNGEN_TITLES[:8]), '11;"14 Tage netto";1;000;0;000;0;14'),
         {"11": "14 Tage netto"},
     )
 
 
 def terms_of_payment_for_another_chart() -> MasterData:
     head = _header(46, "Zahlungsbedingungen", 2, field27="04")
-    return MasterData(lines(head, ";".join(ZAHLUNGSBEDINGUNGEN), '12;"sofort";1;000;0;000;0;0'), {"12": "sofort"})
+    return MasterData(
+        lines(head, ";".join(ZAHLUNGSBEDINGUNGEN_TITLES), '12;"sofort";1;000;0;000;0;0'), {"12": "sofort"}
+    )
 
 
 MASTER_DATA = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.bank_providers.files.adapter import FilesProvider
+from kontobahn.bank_providers.files import FilesProvider
 from kontobahn.banking.provider import (
     BadSignature,
     ConnectRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kontobahn.clock import DAY, to_datetime
-from kontobahn.datev import adapter, kept, postings, rows
+from kontobahn.datev import adapter, answers, postings, rows
 from simulators.datev import Datev
 from tests.api.ledger.files import file
 from tests.providers.datev.office import CLIENT, NewOffice, Office, books_of
@@ -242,7 +242,7 @@ def test_books_with_many_postings_are_read_in_pieces(office: Office, monkeypatch
     whole = [office.read(what, **query) for what, query in questions]
     office.service.db.write_now(postings.forget_all, office.ref)
     monkeypatch.setattr(rows, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(kept, "BYTES_AT_ONCE", 300)
+    monkeypatch.setattr(answers, "BYTES_AT_ONCE", 300)
     office.datev.page_rows = 50
     assert [office.read(what, **query) for what, query in questions] == whole
     assert len(office.rows("SELECT part FROM datev_postings")) > 60

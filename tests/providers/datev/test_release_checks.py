@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kontobahn.datev.failures import failure
+from kontobahn.datev.requests import failure
 from kontobahn.ledger.errors import translate_error
 from kontobahn.outbound import Reply
 from tests.providers.datev import test_cash_entries, test_files, test_reading, test_sign_in, test_twins

@@ -15,8 +15,8 @@ import pytest
 
 from kontobahn.formats import extf
 from kontobahn.ledger.connections import find_for_operator
-from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.provider import ClientBooks, ConnectionRef
+from kontobahn.ledger.wire import AccountSheet, SheetSelection
 from simulators.datev import Datev
 from tests.api.ledger.files import file
 from tests.api.ledger.test_exports import written

@@ -8,7 +8,7 @@ from lxml import etree
 from painfree import ebics3
 from painfree.ebics3 import envelope_schema
 
-from kontobahn.formats.ebics import key_data, keys, payloads, requests, services, waiting_orders
+from kontobahn.formats.ebics import documents, keys, requests, services, waiting_orders
 from kontobahn.formats.ebics.requests import BankKeys, Period, Subscriber, Upload, Waiting
 from kontobahn.formats.ebics.services import Order
 
@@ -20,7 +20,7 @@ def test_every_request_is_valid_and_signed_for_others_too() -> None:
     signature, own, encryption = (keys.new_key(version, "Muster", NOW) for version in ("A006", "X002", "E002"))
     bank = BankKeys(own.public(), encryption.public())
     transfers = services.order_of("checked_transfers", "H005")
-    upload = Upload(transfers, b"\0" * 32, payloads.new_key(), 1, "orders-1.xml")
+    upload = Upload(transfers, b"\0" * 32, documents.new_key(), 1, "orders-1.xml")
     period = Period(date(2026, 2, 1), date(2026, 3, 2))
     statements = services.order_of("camt.053", "H005")
     waits = Waiting("FIRMA1", transfers, "N001")
@@ -42,11 +42,11 @@ def test_every_request_is_valid_and_signed_for_others_too() -> None:
         requests.upload_segment_request(OURS, own, "A" * 32, 1, "QUJD", is_last=True),
     ]
     unsigned = [
-        requests.unsecured_request(OURS, "INI", key_data.signature_key_data(OURS, signature)),
-        requests.unsecured_request(OURS, "HIA", key_data.other_keys_data(OURS, own, encryption)),
+        requests.unsecured_request(OURS, "INI", requests.signature_key_data(OURS, signature)),
+        requests.unsecured_request(OURS, "HIA", requests.other_keys_data(OURS, own, encryption)),
     ]
     data = [
-        key_data.new_keys_data(OURS, (signature, own, encryption)),
+        requests.new_keys_data(OURS, (signature, own, encryption)),
         waiting_orders.cancellation_data("H005", b"\0" * 32, "A006"),
     ]
     for content in (*signed, *unsigned, *data):

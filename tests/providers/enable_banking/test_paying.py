@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from kontobahn.bank_providers.enable_banking.client import SKEW_SECONDS
+from kontobahn.bank_providers.enable_banking.client import SKEW_SECONDS, reports
 from kontobahn.bank_providers.enable_banking.rules import PAYMENTS
-from kontobahn.bank_providers.enable_banking.webhooks import reports
 from kontobahn.banking.payments import bank as payment_bank
 from simulators.enable_banking import EnableBanking
 from simulators.enable_banking_data import transaction

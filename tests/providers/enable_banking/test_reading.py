@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn.bank_providers.enable_banking import store
+from kontobahn.bank_providers.enable_banking import adapter
 from kontobahn.banking.connections import routes
 from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.clock import DAY, to_datetime
@@ -82,7 +82,7 @@ def test_a_person_connects_and_a_reconnect_finds_the_same_accounts(
     assert person.bookings() == sorted([*EVERYTHING, (3.0, "Danach", "posted")])
     # What nobody uses any more is ended there as well, once the flow cannot come back to it.
     service.clock.advance(seconds=7200)
-    service.db.write_now(store.end_orphans)
+    service.db.write_now(adapter.end_orphans)
     service.run(routes.end_accesses(service.application.context))
     assert sorted(one["status"] for one in bank.sessions.values()) == ["AUTHORIZED", "CLOSED"]
     assert bank.faults == []

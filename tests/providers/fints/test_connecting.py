@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.bank_providers.fints import adapter, store
+from kontobahn.bank_providers.fints import adapter
 from kontobahn.bank_providers.fints.rules import failure
 from kontobahn.banking.connect import steps
 from kontobahn.banking.provider import LOCKED, PERSON_NEEDED, Banking, PersonNeeded, ProviderRefused
@@ -378,10 +378,10 @@ def test_a_login_has_one_dialog_at_a_time(
     assert "smsTAN" in other.sign_in()
     assert bank.open_at_once == 1
     # One that never came back is given up for.
-    service.clock.advance(seconds=store.DIALOG_TIME // 1_000_000)
+    service.clock.advance(seconds=adapter.DIALOG_TIME // 1_000_000)
     assert "smsTAN" in Person(service, owner, person.address).begin().sign_in()
     service.clock.advance(seconds=7200)
-    service.db.write_now(store.remove_orphans)
+    service.db.write_now(adapter.remove_orphans)
     assert service.db.read_now(lambda tx: tx.all("SELECT login FROM fints_dialogs")) == []
 
 

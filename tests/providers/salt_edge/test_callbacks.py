@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kontobahn.bank_providers.salt_edge.adapter import read_public_keys
 from kontobahn.bank_providers.salt_edge.rules import MEANINGS, PAYMENT_STATES, REMEDIES, payment_report
-from kontobahn.bank_providers.salt_edge.webhooks import read_public_keys
 from kontobahn.bank_providers.salt_edge.wire import Payment, custom, error_of, instant
 from kontobahn.errors import SetupError
 from simulators.salt_edge import Callback, SaltEdge, key

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kontobahn.access.audit import AuditEntry
-from kontobahn.api.languages import Language
+from kontobahn.api.pages import Language
 from kontobahn.dashboard import words
 from kontobahn.dashboard.pages.audit_log import details_line
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.api.languages import Language
-from kontobahn.dashboard import csv_file, figures, words
+from kontobahn.api.pages import Language
+from kontobahn.dashboard import figures, lists, words
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_days_and_times_are_those_of_berlin() -> None:
 
 def test_a_csv_file_is_no_program() -> None:
     words.speak("de")
-    rows: list[list[csv_file.Cell]] = [
+    rows: list[list[lists.Cell]] = [
         ["=1+1", "+49 30", "-x", "@a", "\tb", 'a;"b"', -5, Decimal("-1234.5"), date(2026, 3, 1), None]
     ]
-    text = csv_file.write(["a"] * 10, rows).decode("utf-8-sig").splitlines()[1]
+    text = lists.write_csv(["a"] * 10, rows).decode("utf-8-sig").splitlines()[1]
     assert text == '\'=1+1;\'+49 30;\'-x;\'@a;\'\tb;"a;""b""";-5;"-1234,50";2026-03-01;'

@@ -7,12 +7,12 @@ import runpy
 
 import pytest
 
-from kontobahn.api.languages import accepted
-from kontobahn.dashboard import page_templates, refusals, words
+from kontobahn.api.pages import accepted
+from kontobahn.dashboard import forms, page_templates, words
 from kontobahn.dashboard.words import Message
 from tests.tidy_rules import ROOT
 
-BY_HAND = sorted((words.FOLDER / "de").glob(refusals.CATALOGUES))
+BY_HAND = sorted((words.FOLDER / "de").glob(forms.CATALOGUES))
 CATALOGUES = sorted((words.FOLDER / "de").glob("*.po"))
 
 

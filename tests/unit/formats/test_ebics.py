@@ -12,14 +12,12 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from lxml import etree
 
-from kontobahn.formats.ebics import key_data, keys, payloads, protocol, requests, rights, services, waiting_orders
-from kontobahn.formats.ebics.answers import NotSigned, read_answer, read_key_answer, read_versions
+from kontobahn.formats.ebics import answers, documents, keys, requests, services, waiting_orders
+from kontobahn.formats.ebics.answers import NotSigned, in_words, read_answer, read_key_answer, read_versions
 from kontobahn.formats.ebics.data_sheet import read_sheet
 from kontobahn.formats.ebics.documents import EbicsError, add, canonical, read_document, written
-from kontobahn.formats.ebics.keys import KeyVersion, OwnKey, grouped, typed_digest
+from kontobahn.formats.ebics.keys import KeyVersion, OwnKey, check, grouped, sign, typed_digest
 from kontobahn.formats.ebics.requests import BankKeys, Period, Subscriber, Upload
-from kontobahn.formats.ebics.return_codes import in_words
-from kontobahn.formats.ebics.signature import check, sign
 
 NOW = datetime(2026, 11, 2, 8, 30, tzinfo=UTC)
 OURS = Subscriber("H005", "BANKDE", "FIRMA1", "TECH1")
@@ -50,7 +48,7 @@ def answer(
     body = add(root, "body")
     if data:
         transfer = add(body, "DataTransfer")
-        add(add(transfer, "DataEncryptionInfo", authenticate="true"), "TransactionKey", payloads.encoded(wrapped))
+        add(add(transfer, "DataEncryptionInfo", authenticate="true"), "TransactionKey", documents.encoded(wrapped))
         add(transfer, "OrderData", data)
     add(body, "ReturnCode", business, authenticate="true")
     return root
@@ -71,7 +69,7 @@ def read(content: bytes) -> object:
 @pytest.mark.parametrize("version", ["H005", "H004"])
 def test_each_request_is_signed_as_a_whole(version: keys.Protocol) -> None:
     ours = OURS._replace(protocol=version)
-    upload = Upload(services.order_of("transfers", version), b"\0" * 32, payloads.new_key(), 1, "orders-1.xml")
+    upload = Upload(services.order_of("transfers", version), b"\0" * 32, documents.new_key(), 1, "orders-1.xml")
     written_requests = [
         requests.bank_keys_request(ours, key("X002"), NOW),
         requests.download_request(
@@ -106,7 +104,7 @@ def test_version_three_names_a_service_where_two_has_letters() -> None:
 
 
 def test_an_upload_waits_at_the_bank_for_other_signatures() -> None:
-    upload = Upload(services.order_of("transfers", "H005"), b"\0" * 32, payloads.new_key(), 1)
+    upload = Upload(services.order_of("transfers", "H005"), b"\0" * 32, documents.new_key(), 1)
     content = requests.upload_request(OURS, (key("A006"), key("X002")), bank(), upload, NOW)
     assert b'<SignatureFlag requestEDS="true"/>' in content
     assert upload.transaction_key not in content
@@ -116,12 +114,12 @@ def test_an_upload_waits_at_the_bank_for_other_signatures() -> None:
 @pytest.mark.parametrize("version", ["H005", "H004"])
 def test_the_bank_s_keys_come_back_as_they_were_sent(version: keys.Protocol) -> None:
     ours = OURS._replace(protocol=version)
-    data = zlib.decompress(key_data.other_keys_data(ours, key("X002", "bank"), key("E002", "bank")))
+    data = zlib.decompress(requests.other_keys_data(ours, key("X002", "bank"), key("E002", "bank")))
     sent = data.replace(b"HIARequestOrderData", b"HPBResponseOrderData")
-    found = key_data.read_bank_keys(sent, ours)
+    found = requests.read_bank_keys(sent, ours)
     assert [one.digest("H004") for one in found] == [one.digest("H004") for one in bank()]
     with pytest.raises(EbicsError, match="another host"):
-        key_data.read_bank_keys(sent.replace(b"<PartnerID>", b"<HostID>OTHER</HostID><PartnerID>"), ours)
+        requests.read_bank_keys(sent.replace(b"<PartnerID>", b"<HostID>OTHER</HostID><PartnerID>"), ours)
 
 
 def test_a_short_key_of_a_bank_is_refused() -> None:
@@ -143,41 +141,41 @@ def test_hashes_are_read_as_people_copy_them() -> None:
 
 
 def test_data_is_unpacked_however_it_was_cut() -> None:
-    data, secret = b"Kontoauszug " * 40_000, payloads.new_key()
-    encrypted = payloads.packed(data, secret)
+    data, secret = b"Kontoauszug " * 40_000, documents.new_key()
+    encrypted = documents.packed(data, secret)
     for size in (1, 7, 16, 1000, len(encrypted)):
         parts = [encrypted[start : start + size] for start in range(0, min(len(encrypted), 64_000), size)]
         parts.append(encrypted[len(parts) * size :])
-        assert b"".join(payloads.unpacked(parts, secret)) == data
-    assert "".join(payloads.segments(data, secret, 100)) == payloads.encoded(encrypted)
+        assert b"".join(documents.unpacked(parts, secret)) == data
+    assert "".join(documents.segments(data, secret, 100)) == documents.encoded(encrypted)
     for broken in (encrypted[:-16], encrypted[:-1], b"", encrypted[16:]):
         with pytest.raises(EbicsError):
-            b"".join(payloads.unpacked([broken], secret))
+            b"".join(documents.unpacked([broken], secret))
     with pytest.raises(EbicsError, match="more than"):
-        b"".join(payloads.unpacked([encrypted], secret, 1000))
+        b"".join(documents.unpacked([encrypted], secret, 1000))
 
 
 def test_data_that_end_early_or_are_padded_wrongly_are_refused() -> None:
-    compressed, secret = zlib.compress(b"Kontoauszug " * 40), payloads.new_key()
+    compressed, secret = zlib.compress(b"Kontoauszug " * 40), documents.new_key()
 
     def encrypted(text: bytes, added: int) -> bytes:
-        missing = -len(text) % payloads.BLOCK
-        encryptor = Cipher(algorithms.AES(secret), modes.CBC(bytes(payloads.BLOCK))).encryptor()
-        return encryptor.update(text + bytes(missing) + bytes(payloads.BLOCK - 1) + bytes([added]))
+        missing = -len(text) % documents.BLOCK
+        encryptor = Cipher(algorithms.AES(secret), modes.CBC(bytes(documents.BLOCK))).encryptor()
+        return encryptor.update(text + bytes(missing) + bytes(documents.BLOCK - 1) + bytes([added]))
 
-    assert payloads.unpack(encrypted(compressed, payloads.BLOCK), secret, 1000) == b"Kontoauszug " * 40
-    for text, added in ((compressed[: payloads.BLOCK], 16), (compressed, 0), (compressed, 17)):
+    assert documents.unpack(encrypted(compressed, documents.BLOCK), secret, 1000) == b"Kontoauszug " * 40
+    for text, added in ((compressed[: documents.BLOCK], 16), (compressed, 0), (compressed, 17)):
         with pytest.raises(EbicsError):
-            payloads.unpack(encrypted(text, added), secret, 1000)
+            documents.unpack(encrypted(text, added), secret, 1000)
     # A bound holds to the byte.
-    whole = payloads.packed(b"x" * 1000, secret)
-    assert len(payloads.unpack(whole, secret, 1000)) == 1000
+    whole = documents.packed(b"x" * 1000, secret)
+    assert len(documents.unpack(whole, secret, 1000)) == 1000
     with pytest.raises(EbicsError, match="more than"):
-        payloads.unpack(whole, secret, 999)
+        documents.unpack(whole, secret, 999)
 
 
 def test_base64_may_be_cut_within_a_group() -> None:
-    reader, text = payloads.Base64Reader(), payloads.encoded(b"0123456789")
+    reader, text = documents.Base64Reader(), documents.encoded(b"0123456789")
     assert reader.decode(text[:5]) + reader.decode(text[5:6] + "\n") + reader.decode(text[6:]) == b"0123456789"
     reader.finish()
     reader.decode("QUJ")
@@ -193,9 +191,9 @@ def test_a_signature_is_over_the_order_without_line_ends() -> None:
 
 
 def test_an_answer_is_read_if_the_bank_signed_it() -> None:
-    secret = payloads.new_key()
+    secret = documents.new_key()
     wrapped = keys.wrap(key("E002").public(), secret)
-    data = payloads.encoded(payloads.packed(b"hello", secret))
+    data = documents.encoded(documents.packed(b"hello", secret))
     found = read_answer(signed(answer(data=data, wrapped=wrapped)), "H005", bank().authentication)
     assert (found.technical, found.business, found.is_last, found.transaction_id) == (
         "000000",
@@ -205,7 +203,7 @@ def test_an_answer_is_read_if_the_bank_signed_it() -> None:
     )
     assert found.transaction_key is not None
     opened = keys.unwrap(key("E002"), found.transaction_key)
-    assert payloads.unpack(payloads.decoded(found.order_data or ""), opened, 100) == b"hello"
+    assert documents.unpack(documents.decoded(found.order_data or ""), opened, 100) == b"hello"
 
 
 def test_an_answer_says_which_code_decides_and_where_it_ends() -> None:
@@ -363,7 +361,7 @@ RIGHTS = b"""<HTDResponseOrderData xmlns="urn:org:ebics:H005"><PartnerInfo>
 
 
 def test_rights_say_what_may_be_fetched_and_sent() -> None:
-    found = rights.read_rights(RIGHTS, "TECH1")
+    found = services.read_rights(RIGHTS, "TECH1")
     assert [(account.iban, account.holder, account.name) for account in found.accounts] == [
         ("DE02120300000000202051", "Muster GmbH", "Girokonto")
     ]
@@ -380,7 +378,7 @@ def test_rights_say_what_may_be_fetched_and_sent() -> None:
     old = re.sub(
         rb"(?s)<Permission>.*</Permission>", b"<Permission><OrderTypes>C53 STA CCT</OrderTypes></Permission>", old
     )
-    told = rights.read_rights(old, "TECH1")
+    told = services.read_rights(old, "TECH1")
     assert [order.type for order in told.orders_of("camt.053") + told.orders_of("transfers")] == ["C53", "CCT"]
     assert told.classes_of("transfers") == {"?"}
 
@@ -397,11 +395,11 @@ def test_the_protocol_says_how_an_order_ended() -> None:
         + entry.format(action="ORDER_HAC_FINAL_NEG", order="N002", reason="DS0E")
         + "</CstmrPmtStsRpt></Document>"
     )
-    first, second = protocol.read_protocol(document.encode())
-    assert (first.action, first.order_id, first.is_good) == (protocol.ARRIVED, "N001", True)
-    assert (protocol.FINAL[second.action], second.order_id, second.text) == ("refused", "N002", "Text")
+    first, second = answers.read_protocol(document.encode())
+    assert (first.action, first.order_id, first.is_good) == (answers.ARRIVED, "N001", True)
+    assert (answers.FINAL[second.action], second.order_id, second.text) == ("refused", "N002", "Text")
     with pytest.raises(EbicsError):
-        protocol.read_protocol(b"<Document/>")
+        answers.read_protocol(b"<Document/>")
 
 
 SHEET = """Musterbank eG               Bankparameterdaten EBICS
@@ -477,7 +475,7 @@ WAITING = """<HVZResponseOrderData xmlns="urn:org:ebics:H005"><OrderDetails><Ser
 
 
 def test_orders_that_wait_are_read_with_their_sums() -> None:
-    digest = payloads.encoded(b"d" * 32)
+    digest = documents.encoded(b"d" * 32)
     [found] = waiting_orders.read_waiting(WAITING.format(digest=digest, amount="24.68").encode())
     assert (found.order_id, str(found.amount), found.currency, found.payments) == ("N001", "24.68", "EUR", 2)
     assert (found.needed, found.done, found.signers, found.sender) == (2, 1, ("Erika Muster",), "T2")
@@ -489,7 +487,7 @@ def test_orders_that_wait_are_read_with_their_sums() -> None:
         assert odd.amount is None, amount
     state = '<HVDResponseOrderData xmlns="urn:org:ebics:H005"><DataDigest>{digest}</DataDigest></HVDResponseOrderData>'
     assert waiting_orders.read_order_state(state.format(digest=digest).encode()).digest == b"d" * 32
-    for wrong in ("", payloads.encoded(b"d" * 31), payloads.encoded(b"d" * 33)):
+    for wrong in ("", documents.encoded(b"d" * 31), documents.encoded(b"d" * 33)):
         with pytest.raises(EbicsError):
             waiting_orders.read_order_state(state.format(digest=wrong).encode())
     assert [waiting_orders.is_order_id(name) for name in ("N001", "n001", "N01", "N0011", "1001", "N00/")] == [True] + [
@@ -508,12 +506,12 @@ def test_rights_of_all_users_are_read_for_one() -> None:
     [own] = re.findall(rb"(?s)<UserInfo>.*</UserInfo>", all_users)
     other = re.sub(rb"(?s)<Permission.*</Permission>", b"", own.replace(b"TECH1", b"OTHER"))
     both = all_users.replace(own, other + own)
-    assert rights.read_rights(both, "TECH1").orders_of("camt.053")
-    assert not rights.read_rights(both, "OTHER").orders_of("camt.053")
+    assert services.read_rights(both, "TECH1").orders_of("camt.053")
+    assert not services.read_rights(both, "OTHER").orders_of("camt.053")
     with pytest.raises(EbicsError):
-        rights.read_rights(both, "NOBODY")
+        services.read_rights(both, "NOBODY")
 
 
 def test_a_protocol_of_another_kind_is_refused() -> None:
     with pytest.raises(EbicsError, match="HAC"):
-        protocol.read_protocol(b'<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"/>')
+        answers.read_protocol(b'<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"/>')

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
 from kontobahn.ledger.kontierung import KontierungError, Leg, Split, full, legs, parts_of, split, tax_in, tax_on
+from kontobahn.ledger.konto import KONTENRAHMEN
 from kontobahn.ledger.steuer import NO_TAX, TAX_ACCOUNTS, automatic_taxes, era_of, suspect_accounts
 
 SKR03, SKR04 = KONTENRAHMEN["SKR03"], KONTENRAHMEN["SKR04"]

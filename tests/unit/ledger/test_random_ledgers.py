@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from kontobahn.access import organizations
-from kontobahn.books import account_sheets, export, posting, read_models, reports, store, verification
+from kontobahn.books import bookings as account_sheets
+from kontobahn.books import export, posting, read_models, reports, store, verification
 from kontobahn.books.batches import open_batch
 from kontobahn.books.imports import Job, import_file
 from kontobahn.books.open_items import offene_posten
@@ -33,8 +34,8 @@ from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
-from kontobahn.ledger.kontoblatt import SheetLine, SheetSelection
 from kontobahn.ledger.opos import EbModus, OposSelection, Side
+from kontobahn.ledger.wire import SheetLine, SheetSelection
 from kontobahn.settings import load
 from tests.harness import ACTOR, START, place_migrated_sqlite
 from tests.services import PostgresServer
@@ -269,7 +270,7 @@ def sheet_lines(tx: Tx, client: Client, selection: SheetSelection) -> list[Sheet
     found: list[SheetLine] = []
     after: str | None = ""
     while after is not None:
-        page = account_sheets.page(tx, client, selection._replace(after=after))
+        page = account_sheets.sheet_page(tx, client, selection._replace(after=after))
         assert not found or page.saldo_davor == found[-1].saldo
         found += page.lines
         after = page.next

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
 from kontobahn.ledger.kontierung import (
     GROSS,
     PLAIN,
@@ -20,6 +19,7 @@ from kontobahn.ledger.kontierung import (
     tax_in,
     tax_on,
 )
+from kontobahn.ledger.konto import KONTENRAHMEN
 from kontobahn.ledger.steuer import (
     TAX_ACCOUNTS,
     Tax,

@@ -12,7 +12,7 @@ from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Entry
 from kontobahn.reconciliation.core.matcher import Matcher, run
 from kontobahn.reconciliation.core.model import Movement, OpenItem
-from kontobahn.reconciliation.movements import movement_of_entry
+from kontobahn.reconciliation.inputs import movement_of_entry
 from tests.corpus.statements import camt, mt940
 from tests.corpus.statements.sample import Sample
 

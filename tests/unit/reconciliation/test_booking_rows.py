@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kontobahn.formats.extf import Buchungssatz
-from kontobahn.ledger.booking_file import for_file, make_file
+from kontobahn.ledger.buchungen import for_file, make_file
 from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.money import allocate
 from kontobahn.reconciliation.booking_rows import (

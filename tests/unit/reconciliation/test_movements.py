@@ -14,7 +14,7 @@ from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Entry, Party
 from kontobahn.formats.statements.purpose import Purpose
 from kontobahn.reconciliation.core.model import Movement
-from kontobahn.reconciliation.movements import movement_of, movement_of_entry
+from kontobahn.reconciliation.inputs import movement_of, movement_of_entry
 
 BOOKED, VALUED = date(2026, 5, 4), date(2026, 5, 5)
 

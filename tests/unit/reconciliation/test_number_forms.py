@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kontobahn.reconciliation.core.model import Key, OpenItem
-from kontobahn.reconciliation.core.numbers import Hit, NumberIndex
-from kontobahn.reconciliation.core.text import cut
+from kontobahn.reconciliation.core.numbers import Hit, NumberIndex, cut
 from tests.unit.reconciliation.client import ANNA, DAY, LIEFERANT, match, movement
 
 SHAPED = ("RE-2026-00123", "RE-2026-00145", "RE-2026-00987")

@@ -7,8 +7,7 @@ from datetime import date
 import pytest
 
 from kontobahn.reconciliation.core.model import OpenItem
-from kontobahn.reconciliation.core.numbers import Hit, NumberIndex
-from kontobahn.reconciliation.core.text import cut
+from kontobahn.reconciliation.core.numbers import Hit, NumberIndex, cut
 
 KONTO = "100010000"
 

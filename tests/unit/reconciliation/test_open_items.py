@@ -6,7 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from kontobahn.reconciliation.core.items import (
+from kontobahn.reconciliation.core.model import (
+    Discount,
+    Line,
     OpenItems,
     discount_taken,
     discounts_on,
@@ -16,7 +18,6 @@ from kontobahn.reconciliation.core.items import (
     payments_of,
     same_way,
 )
-from kontobahn.reconciliation.core.model import Discount, Line
 from tests.unit.reconciliation.client import ANNA, BERT, DAY, item
 
 

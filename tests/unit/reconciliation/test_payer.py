@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kontobahn.ledger.partner_names import NameIndex, name_similarity, normal_name
+from kontobahn.reconciliation.core.evidence import PayerIndex
 from kontobahn.reconciliation.core.model import Knowledge, Learned, Movement, Person
-from kontobahn.reconciliation.core.payer import PayerIndex
 from tests.unit.reconciliation.client import ANNA, BERT, DAY, STRANGER, best, item, matcher, movement
 
 

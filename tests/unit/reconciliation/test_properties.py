@@ -12,11 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.reconciliation.core.items import exact_choice, exact_sums
 from kontobahn.reconciliation.core.matcher import MAX_PROPOSALS, Matcher, run
-from kontobahn.reconciliation.core.model import Discount, Knowledge, Movement, OpenItem, Person
-from kontobahn.reconciliation.core.numbers import NumberIndex
-from kontobahn.reconciliation.core.text import cut
+from kontobahn.reconciliation.core.model import (
+    Discount,
+    Knowledge,
+    Movement,
+    OpenItem,
+    Person,
+    exact_choice,
+    exact_sums,
+)
+from kontobahn.reconciliation.core.numbers import NumberIndex, cut
 
 DAY = date(2026, 5, 4)
 KONTOS = ("100010000", "100020000", "700010000")

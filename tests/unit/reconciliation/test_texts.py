@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kontobahn.reconciliation.core.text import cut, has_invoice_word, is_blocked
+from kontobahn.reconciliation.core.numbers import cut, has_invoice_word, is_blocked
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kontobahn.webhooks.signatures import key_of, new_secret, signed_headers
+from kontobahn.webhooks.receiver import key_of, new_secret, signed_headers
 from tests.waiting import PATIENCE_SECONDS
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "webhooks.md"

@@ -12,7 +12,7 @@ import pytest
 
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
-from kontobahn.webhooks import endpoint, outbox
+from kontobahn.webhooks import endpoints, outbox
 from kontobahn.webhooks.entries import Entry, Filter, walk
 from tests.harness import ACTOR, Organization, Service
 from tests.waiting import take_time
@@ -105,7 +105,7 @@ def test_organisations_count_their_own_events(service: Service) -> None:
 
 def test_events_are_forgotten_after_their_time_delivered_or_not(service: Service) -> None:
     owner = service.organization()
-    service.db.write_now(endpoint.set_url, service.vault, owner.id, "https://receiver.example/", ACTOR)
+    service.db.write_now(endpoints.set_url, service.vault, owner.id, "https://receiver.example/", ACTOR)
     emit(service, owner, "payment:1")
     service.clock.advance(seconds=29 * 86400)
     young = emit(service, owner, "payment:1")

@@ -11,8 +11,8 @@ from kontobahn.access import audit
 from kontobahn.access.principal import Principal
 from kontobahn.db import Tx
 from kontobahn.sentences import Sentence
-from kontobahn.webhooks import claims, endpoint, entries, further, outbox, receiver
-from kontobahn.webhooks.further import Wanted
+from kontobahn.webhooks import claims, endpoints, entries, outbox, receiver
+from kontobahn.webhooks.endpoints import Wanted
 from kontobahn.webhooks.receiver import ReceiverKey
 from tests.harness import ACTOR, Organization, Service
 
@@ -30,9 +30,9 @@ class House:
         self.mine, self.other = service.organization("Meine"), service.organization("Andere")
         self.principal = Principal(self.mine.id, "admin", (self.mine.id,))
         for owner in (self.other, self.mine):
-            self.db.write_now(endpoint.set_url, self.vault, owner.id, URL, ACTOR)
+            self.db.write_now(endpoints.set_url, self.vault, owner.id, URL, ACTOR)
         made = [
-            self.db.write_now(further.create, self.vault, owner.id, Wanted(URL), ACTOR)[0]
+            self.db.write_now(endpoints.create, self.vault, owner.id, Wanted(URL), ACTOR)[0]
             for owner in (self.other, self.other, self.mine, self.mine)
         ]
         self.emit(self.other)
@@ -59,31 +59,31 @@ def house(service: Service) -> House:
 
 
 def change(tx: Tx, house: House) -> None:
-    further.change(tx, house.principal, house.endpoint.id, Wanted(f"{URL}/new"), ACTOR)
+    endpoints.change(tx, house.principal, house.endpoint.id, Wanted(f"{URL}/new"), ACTOR)
 
 
 def pause(tx: Tx, house: House) -> None:
-    further.pause(tx, house.principal, house.endpoint.id, ACTOR)
+    endpoints.pause(tx, house.principal, house.endpoint.id, ACTOR)
 
 
 def rotate(tx: Tx, house: House) -> None:
-    further.rotate_secret(tx, house.vault, house.principal, house.endpoint.id, overlap_hours=1, actor=ACTOR)
+    endpoints.rotate_secret(tx, house.vault, house.principal, house.endpoint.id, overlap_hours=1, actor=ACTOR)
 
 
 def delete(tx: Tx, house: House) -> None:
-    further.delete(tx, house.principal, house.endpoint.id, ACTOR)
+    endpoints.delete(tx, house.principal, house.endpoint.id, ACTOR)
 
 
 def set_url(tx: Tx, house: House) -> None:
-    endpoint.set_url(tx, house.vault, house.mine.id, f"{URL}/new", ACTOR)
+    endpoints.set_url(tx, house.vault, house.mine.id, f"{URL}/new", ACTOR)
 
 
 def clear_url(tx: Tx, house: House) -> None:
-    endpoint.set_url(tx, house.vault, house.mine.id, None, ACTOR)
+    endpoints.set_url(tx, house.vault, house.mine.id, None, ACTOR)
 
 
 def rotate_url(tx: Tx, house: House) -> None:
-    endpoint.rotate_secret(tx, house.vault, house.mine.id, overlap_hours=1, actor=ACTOR)
+    endpoints.rotate_secret_of_url(tx, house.vault, house.mine.id, overlap_hours=1, actor=ACTOR)
 
 
 def url_is_gone(tx: Tx, house: House) -> None:
@@ -158,7 +158,7 @@ def test_whoever_delivers_hears_at_once_of_a_receiver_that_is_resumed(house: Hou
     heard: list[str] = []
     house.db.write_now(pause, house)
     stop = house.db.listen(outbox.CHANNEL, lambda: heard.append("woken"))
-    house.db.write_now(further.resume, house.principal, house.endpoint.id, ACTOR)
+    house.db.write_now(endpoints.resume, house.principal, house.endpoint.id, ACTOR)
     stop()
     assert heard == ["woken"]
 

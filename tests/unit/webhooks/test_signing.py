@@ -8,7 +8,7 @@ import time
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from kontobahn.webhooks.signatures import SECRET_PREFIX, key_of, new_secret, signed_headers
+from kontobahn.webhooks.receiver import SECRET_PREFIX, key_of, new_secret, signed_headers
 
 BODY = '{"event":"payment_update","data":{"name":"Bäckerei „Süß“"},"received_at":"2026-03-02T09:00:00Z"}'.encode()
 

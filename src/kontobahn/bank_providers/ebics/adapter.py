@@ -16,7 +16,7 @@ from datetime import date, timedelta
 import msgspec
 
 from kontobahn import log
-from kontobahn.bank_providers.ebics import key_changes, letter, orders, rules, statements, store, waiting_orders
+from kontobahn.bank_providers.ebics import client, letter, orders, rules, statements, store
 from kontobahn.bank_providers.ebics.client import EbicsClient, Line
 from kontobahn.bank_providers.ebics.store import NAME, DownloadRow
 from kontobahn.bank_providers.ebics.wire import Access, KeptKey, kept_pair, kept_public
@@ -24,7 +24,7 @@ from kontobahn.bank_providers.file_payments import FilePayments
 from kontobahn.bank_providers.http import Network
 from kontobahn.banking.bank_line import LineFacts, WaitingOrder
 from kontobahn.banking.interaction import FILE, Given, Interaction, Step
-from kontobahn.banking.payments import status_reports
+from kontobahn.banking.payments import submissions
 from kontobahn.banking.provider import (
     LOCKED,
     BadSignature,
@@ -46,15 +46,17 @@ from kontobahn.banking.provider import (
 )  # fmt: skip
 from kontobahn.clock import MINUTE, Clock, berlin_date, to_datetime
 from kontobahn.db import Database, Tx, leases
-from kontobahn.formats.ebics import return_codes
+from kontobahn.errors import SetupError
+from kontobahn.formats.ebics import answers
 from kontobahn.formats.ebics.data_sheet import read_sheet
 from kontobahn.formats.ebics.documents import EbicsError
 from kontobahn.formats.ebics.keys import Protocol, PublicKey, new_key, typed_digest
 from kontobahn.formats.ebics.requests import BankKeys, Period, check_id
-from kontobahn.formats.ebics.rights import Rights, read_rights, read_to_fetch
-from kontobahn.formats.ebics.services import Kind, Order, order_of
-from kontobahn.formats.invoices.findings import Refused
+from kontobahn.formats.ebics.services import Kind, Order, Rights, order_of, read_rights, read_to_fetch
+from kontobahn.formats.invoices.model import Refused
 from kontobahn.formats.statements import StatementError, StatusReport
+from kontobahn.outbound import Refused as NotReached
+from kontobahn.outbound import Unreached
 from kontobahn.payables import pdf_reader
 from kontobahn.sentences import without_stop
 from kontobahn.threads import Pool
@@ -190,7 +192,7 @@ class EbicsProvider(FilePayments):
                 await self._save(organization_id, flow.ref, access)
                 answer = await self._client.send_keys(access, order_type)
                 # The answer to an earlier attempt was lost: the bank has the keys, and takes none a second time.
-                if not (was_tried and answer.code in return_codes.USER_STATE):
+                if not (was_tried and answer.code in answers.USER_STATE):
                     rules.check(answer)
                 access.sent = [*access.sent, order_type]
                 await self._save(organization_id, flow.ref, access)
@@ -299,12 +301,12 @@ class EbicsProvider(FilePayments):
         try:
             return await self._client.fetch_small(line, order_type)
         except ProviderRefused as error:
-            if error.raw_status in return_codes.NOT_OFFERED:
+            if error.raw_status in answers.NOT_OFFERED:
                 return None
             # The bank may have taken new keys later than it said.
-            if error.raw_status not in return_codes.NOT_ACCEPTED or not line.access.next_keys:
+            if error.raw_status not in answers.NOT_ACCEPTED or not line.access.next_keys:
                 raise
-            if not await key_changes.settle(self._client, line, self._clock.now(), self._saving(line)):
+            if not await client.settle_keys(self._client, line, self._clock.now(), self._saving(line)):
                 raise
         return await self._client.fetch_small(line, order_type)
 
@@ -377,7 +379,7 @@ class EbicsProvider(FilePayments):
                 raise ProviderRefused(rules.NOT_GRANTED, "Nobody has compared the bank's keys yet")
             line = Line(owner, ref, access)
             if access.next_in_doubt:
-                await key_changes.settle(self._client, line, self._clock.now(), self._saving(line))
+                await client.settle_keys(self._client, line, self._clock.now(), self._saving(line))
             yield line
 
     def _saving(self, line: Line) -> Callable[[], Awaitable[None]]:
@@ -420,21 +422,21 @@ class EbicsProvider(FilePayments):
     async def waiting(self, organization_id: str, connection_ref: str) -> list[WaitingOrder]:
         async with self._speaking(connection_ref, organization_id) as line:
             signs = await self._db.read(store.signs, connection_ref)
-            return await waiting_orders.listed(self._db, self._client, line, signs=signs)
+            return await orders.list_waiting(self._db, self._client, line, signs=signs)
 
     async def waiting_order(self, organization_id: str, connection_ref: str, order_id: str) -> WaitingOrder:
         async with self._speaking(connection_ref, organization_id) as line:
             signs = await self._db.read(store.signs, connection_ref)
-            return await waiting_orders.one(self._db, self._client, line, order_id, signs=signs)
+            return await orders.find_waiting(self._db, self._client, line, order_id, signs=signs)
 
     async def sign(self, organization_id: str, connection_ref: str, order_id: str, digest: str) -> None:
         async with self._signing(connection_ref, organization_id) as line:
-            await waiting_orders.sign(self._db, self._client, line, order_id, digest)
+            await orders.sign_waiting(self._db, self._client, line, order_id, digest)
             await self._look_up(line)
 
     async def cancel(self, organization_id: str, connection_ref: str, order_id: str, digest: str) -> None:
         async with self._signing(connection_ref, organization_id) as line:
-            await waiting_orders.cancel(self._db, self._client, line, order_id, digest)
+            await orders.cancel_waiting(self._db, self._client, line, order_id, digest)
             await self._look_up(line)
 
     @asynccontextmanager
@@ -442,7 +444,7 @@ class EbicsProvider(FilePayments):
         async with self._speaking(ref, organization_id) as line:
             # Read here, while nobody else speaks: somebody may have switched it off meanwhile.
             if not await self._db.read(store.signs, ref):
-                raise ProviderRefused("ActionNotSupported", waiting_orders.SWITCHED_OFF)
+                raise ProviderRefused("ActionNotSupported", orders.SWITCHED_OFF)
             await self._rights(line)
             yield line
 
@@ -456,13 +458,13 @@ class EbicsProvider(FilePayments):
     async def change_keys(self, organization_id: str, connection_ref: str) -> bool:
         async with self._speaking(connection_ref, organization_id) as line:
             name = f"{line.access.partner_id} {line.access.user_id}"
-            return await key_changes.change(
+            return await client.change_keys(
                 self._client, line, lambda: self._new_keys(name), self._clock.now(), self._saving(line)
             )
 
     async def suspend(self, organization_id: str, connection_ref: str) -> None:
         async with self._speaking(connection_ref, organization_id) as line:
-            await key_changes.suspend(self._client, line, self._clock.now(), self._saving(line))
+            await client.suspend_keys(self._client, line, self._clock.now(), self._saving(line))
 
     # --- Pages and deliveries of the bank: there are none
 
@@ -475,7 +477,7 @@ class EbicsProvider(FilePayments):
 
 def _apply(tx: Tx, organization_id: str, report: StatusReport) -> None:
     try:
-        status_reports.apply_report(tx, organization_id, report)
+        submissions.apply_report(tx, organization_id, report)
     except StatementError:
         # About orders that the company gave in another way.
         log.info("report_of_unknown", provider=NAME, report=report.message_id)
@@ -503,3 +505,35 @@ def _text_of(content: bytes) -> str:
 
 def _one(given: Given, name: str) -> str:
     return "".join(given.get(name, ())).strip()
+
+
+# One harmless question that tries a bank: which versions of EBICS it speaks. Nobody signs in.
+
+
+SECONDS, MAX_BYTES = 30.0, 1024 * 1024
+
+
+async def probe(network: Network, url: str, host_id: str) -> str:
+    """Returns in a sentence what the bank speaks. Raises SetupError if it does not answer, or not in EBICS."""
+    from kontobahn.formats.ebics.answers import read_versions
+    from kontobahn.formats.ebics.documents import EbicsError
+    from kontobahn.formats.ebics.requests import check_id, versions_request
+
+    try:
+        body = versions_request(check_id("The host id", host_id))
+        reply = await network.send(
+            "POST", url, headers={"Content-Type": "text/xml; charset=UTF-8"}, body=body, seconds=SECONDS, max_bytes=MAX_BYTES,
+            whole=True,
+        )  # fmt: skip
+        if reply.status != 200:
+            raise SetupError(f"What answers at {url} does so with HTTP status {reply.status}.")
+        versions = read_versions(reply.content)
+    except (NotReached, Unreached) as error:
+        raise SetupError(f"The bank cannot be reached at {url}: {error}") from None
+    except EbicsError as error:
+        raise SetupError(f"The bank does not answer as EBICS has it: {without_stop(str(error))}.") from None
+    if not versions:
+        return "The bank answers, but speaks neither version 3.0 (H005) nor 2.5 (H004) of EBICS."
+    names = ", ".join(f"{name} ({number})" for name, number in sorted(versions.items(), reverse=True))
+    used = "3.0" if "H005" in versions else "2.5"
+    return f"The bank answers, and speaks {names}; version {used} is used. Keys and rights are tried when somebody connects an account."

@@ -6,18 +6,19 @@ Signing and reading happens in threads. Only what the protocol calls a failure i
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import IO, NamedTuple, ParamSpec, TypeVar
+
+import msgspec
 
 from kontobahn.bank_providers.ebics import rules, store
 from kontobahn.bank_providers.ebics.store import DownloadRow, NewDownload
-from kontobahn.bank_providers.ebics.wire import Access
+from kontobahn.bank_providers.ebics.wire import Access, KeptKey
 from kontobahn.bank_providers.http import Network, not_reached
 from kontobahn.banking.provider import ProviderDown, ProviderRefused
 from kontobahn.clock import Clock, to_datetime
 from kontobahn.db import Database
-from kontobahn.formats.ebics import answers, key_data, payloads, requests
-from kontobahn.formats.ebics import return_codes as codes
+from kontobahn.formats.ebics import answers, documents, requests
 from kontobahn.formats.ebics.answers import Answer, NotSigned
 from kontobahn.formats.ebics.documents import MAX_BYTES, EbicsError
 from kontobahn.formats.ebics.keys import Protocol, unwrap
@@ -73,10 +74,10 @@ class EbicsClient:
         """Sends the key for signatures (INI), or the other two (HIA)."""
         subscriber = access.subscriber()
         if order_type == "INI":
-            data = await self._in_thread(key_data.signature_key_data, subscriber, access.signature.own())
+            data = await self._in_thread(requests.signature_key_data, subscriber, access.signature.own())
         else:
             keys = access.authentication.own(), access.encryption.own()
-            data = await self._in_thread(key_data.other_keys_data, subscriber, *keys)
+            data = await self._in_thread(requests.other_keys_data, subscriber, *keys)
         content = await self.post(access.url, requests.unsecured_request(subscriber, order_type, data))
         return await self._in_thread(answers.read_key_answer, content, access.protocol)
 
@@ -92,8 +93,8 @@ class EbicsClient:
             if answer.order_data is None or answer.transaction_key is None:
                 raise EbicsError("The bank's answer does not hold its keys.")
             key = unwrap(access.encryption.own(), answer.transaction_key)
-            plain = payloads.unpack(payloads.decoded(answer.order_data), key, MAX_BYTES)
-            return key_data.read_bank_keys(plain, subscriber)
+            plain = documents.unpack(documents.decoded(answer.order_data), key, MAX_BYTES)
+            return requests.read_bank_keys(plain, subscriber)
 
         return await self._in_thread(read)
 
@@ -107,7 +108,7 @@ class EbicsClient:
         answer = await self._begin(access, Order(order_type), period, about)
         if answer is None:
             return None
-        key, reader = await self._key(access, answer), payloads.Base64Reader()
+        key, reader = await self._key(access, answer), documents.Base64Reader()
         parts, size, number = [reader.decode(answer.order_data or "")], 0, 1
         while not answer.is_last:
             number += 1
@@ -116,7 +117,7 @@ class EbicsClient:
             size += len(parts[-1])
             if size > MAX_ADMIN_BYTES or number > answers.MAX_SEGMENTS:
                 raise ProviderRefused("ProviderError", "The bank tells more about the user than can be read")
-        data = await self._in_thread(lambda: b"".join(payloads.unpacked(parts, key, MAX_ADMIN_BYTES)))
+        data = await self._in_thread(lambda: b"".join(documents.unpacked(parts, key, MAX_ADMIN_BYTES)))
         await self.give_receipt(access, answer.transaction_id or "")
         return data
 
@@ -141,7 +142,7 @@ class EbicsClient:
             try:
                 await self._go_on(line, row, None)
             except ProviderRefused as error:
-                if error.raw_status not in codes.LOST_TRANSACTION:
+                if error.raw_status not in answers.LOST_TRANSACTION:
                     raise
                 # The bank has forgotten the transaction, and offers the same again.
                 if row.is_whole:
@@ -153,7 +154,7 @@ class EbicsClient:
         resumes = 0
         while not row.is_whole:
             answer = await self._next(line.access, row.transaction_id, row.segments + 1, segments, takes_resume=True)
-            if answer.technical == codes.RESUME:
+            if answer.technical == answers.RESUME:
                 resumes += 1
                 if answer.segment is None or not 0 < answer.segment <= row.segments or resumes > MAX_RESUMES:
                     raise ProviderDown("The bank wants the download to go on where it cannot.")
@@ -179,7 +180,7 @@ class EbicsClient:
         """Returns a download as the bank had it before it was encrypted, in a file without a name. Raises EbicsError."""
         key = store.key_of(self._vault, row)
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as encrypted:
-            reader = payloads.Base64Reader()
+            reader = documents.Base64Reader()
             for number in range(1, row.segments + 1):
                 text = await self._db.read(store.segment, row, number)
                 encrypted.write(reader.decode(text.decode("ascii")))
@@ -187,7 +188,7 @@ class EbicsClient:
             encrypted.seek(0)
             plain: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed by whoever asks for it
             try:
-                await self._pool.run(payloads.write_to, plain, iter(lambda: encrypted.read(IN_MEMORY), b""), key)
+                await self._pool.run(documents.write_to, plain, iter(lambda: encrypted.read(IN_MEMORY), b""), key)
             except BaseException:
                 plain.close()
                 raise
@@ -227,7 +228,7 @@ class EbicsClient:
 
     async def upload(self, access: Access, upload: Upload, data: bytes) -> None:
         """Sends an order of ours that is no file. Raises ProviderDown if it is unknown whether the bank has it."""
-        segments = payloads.segments(data, upload.transaction_key)
+        segments = documents.segments(data, upload.transaction_key)
         try:
             begun = await self.begin_upload(access, upload._replace(segments=len(segments)))
         except ProviderDown as error:
@@ -245,8 +246,8 @@ class EbicsClient:
         except EbicsError as error:
             # Also what is not signed says nothing about where the order is.
             raise ProviderDown(str(error)) from None
-        if answer.technical == codes.RESUME or answer.technical in codes.LOST_TRANSACTION | codes.PASSING:
-            raise ProviderDown(codes.in_words(answer.technical, answer.text))
+        if answer.technical == answers.RESUME or answer.technical in answers.LOST_TRANSACTION | answers.PASSING:
+            raise ProviderDown(answers.in_words(answer.technical, answer.text))
         rules.check(answer)
 
     async def give_receipt(self, access: Access, transaction_id: str, *, is_positive: bool = True) -> None:
@@ -264,7 +265,7 @@ class EbicsClient:
             lambda: requests.download_request(access.subscriber(), key, bank, order, now, period=period, about=about)
         )
         answer = await self._ask(access, body)
-        if codes.NOTHING_THERE in (answer.technical, answer.business):
+        if answers.NOTHING_THERE in (answer.technical, answer.business):
             return None
         rules.check(answer)
         if answer.transaction_id is None or answer.order_data is None:
@@ -281,7 +282,7 @@ class EbicsClient:
             )
         )
         answer = await self._ask(access, body)
-        if takes_resume and answer.technical == codes.RESUME:
+        if takes_resume and answer.technical == answers.RESUME:
             return answer
         rules.check(answer)
         if answer.order_data is None or answer.segment not in (None, number):
@@ -317,3 +318,81 @@ def _text(answer: Answer) -> bytes:
     if not text.isascii():
         raise ProviderRefused("ProviderError", "The bank's answer holds no data")
     return text.encode("ascii")
+
+
+# New keys of ours (HCS), which count from the bank's confirmation on, and the end of all keys (SPR).
+
+
+Save = Callable[[], Awaitable[None]]
+# The data that SPR is signed over.
+_BLANK = b" "
+
+
+async def change_keys(
+    client: EbicsClient, line: Line, make: Callable[[], Awaitable[list[KeptKey]]], now: int, save: Save
+) -> bool:
+    """Sends new keys, signed with the old ones. Returns whether the bank has taken them."""
+    access = line.access
+    if not access.next_keys:
+        # Before the bank sees them; and the same ones again, if an earlier attempt did not get through.
+        access.next_keys = await make()
+        await save()
+    signature, authentication, encryption = (key.own() for key in access.next_keys)
+    data = requests.new_keys_data(access.subscriber(), (signature, authentication, encryption))
+    upload = Upload(Order("HCS"), requests.signed_digest(data), documents.new_key(), 1)
+    access.next_in_doubt = True
+    await save()
+    try:
+        await client.upload(access, upload, data)
+    except ProviderRefused as error:
+        if error.raw_status != answers.KNOWN_KEYS:
+            access.next_in_doubt = False
+            await save()
+            raise
+        return await settle_keys(client, line, now, save)
+    except ProviderDown:
+        return await settle_keys(client, line, now, save)
+    _take(access, now)
+    await save()
+    return True
+
+
+async def settle_keys(client: EbicsClient, line: Line, now: int, save: Save) -> bool:
+    """Finds out whether the bank knows the new keys by now: it says so in an answer that it signs."""
+    access = line.access
+    signature, authentication, encryption = access.next_keys
+    tried = msgspec.structs.replace(access, signature=signature, authentication=authentication, encryption=encryption)
+    try:
+        await client.fetch_small(line._replace(access=tried), "HTD")
+    except ProviderRefused as error:
+        if error.raw_status in answers.NOT_ACCEPTED:
+            # They are kept: should the bank take them later, they are tried again.
+            access.next_in_doubt = False
+            await save()
+            return False
+        if error.raw_status not in answers.NOT_OFFERED:
+            raise
+    _take(access, now)
+    await save()
+    return True
+
+
+def _take(access: Access, now: int) -> None:
+    access.signature, access.authentication, access.encryption = access.next_keys
+    access.next_keys, access.next_in_doubt, access.keys_since = [], False, now
+
+
+async def suspend_keys(client: EbicsClient, line: Line, now: int, save: Save) -> None:
+    access = line.access
+    was_tried = "SPR" in access.tried
+    access.tried = [*access.tried, "SPR"]
+    await save()
+    upload = Upload(Order("SPR"), requests.signed_digest(_BLANK), documents.new_key(), 0)
+    try:
+        await client.send_signature(access, upload)
+    except ProviderRefused as error:
+        # The answer to an earlier attempt was lost: the bank has locked the user since.
+        if not (was_tried and error.raw_status in answers.USER_STATE):
+            raise ProviderRefused(error.error_class, without_stop(str(error)), error.raw_status) from None
+    access.suspended_at = now
+    await save()

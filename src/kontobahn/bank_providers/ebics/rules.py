@@ -8,11 +8,10 @@ from kontobahn.bank_providers.ebics.wire import Access
 from kontobahn.banking.bank_line import Ability, LineFacts
 from kontobahn.banking.interaction import CONFIRM, Document, Field, Option, Step, Words
 from kontobahn.banking.provider import PersonNeeded, ProviderDown, ProviderRefused
-from kontobahn.formats.ebics import return_codes as codes
+from kontobahn.formats.ebics import answers as codes
 from kontobahn.formats.ebics.answers import Answer, NotSigned
 from kontobahn.formats.ebics.keys import Protocol, grouped
-from kontobahn.formats.ebics.rights import Rights
-from kontobahn.formats.ebics.services import KNOWN, Kind, asked_for
+from kontobahn.formats.ebics.services import KNOWN, Kind, Rights, asked_for
 
 NOT_GRANTED = "ProviderAccessNotGranted"
 SUSPENDED = "You have had the bank lock this access. Delete it, and connect anew with a new user and a new letter"

@@ -11,7 +11,7 @@ from kontobahn.formats.statements import Balance
 if TYPE_CHECKING:
     from kontobahn.formats.ebics.keys import OwnKey, PublicKey
     from kontobahn.formats.ebics.requests import BankKeys, Subscriber
-    from kontobahn.formats.ebics.rights import Rights
+    from kontobahn.formats.ebics.services import Rights
 
 # made: the keys exist here; sent: the bank has them and waits for the letter; compared: a person has compared the bank's.
 Stage = Literal["made", "sent", "compared"]
@@ -101,6 +101,6 @@ class Access(msgspec.Struct, kw_only=True):
         return BankKeys(self.bank_authentication.public(), self.bank_encryption.public())
 
     def told_rights(self) -> Rights | None:
-        from kontobahn.formats.ebics.rights import read_rights
+        from kontobahn.formats.ebics.services import read_rights
 
         return read_rights(self.rights, self.user_id) if self.rights else None

@@ -7,15 +7,26 @@ others a day.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from kontobahn import log
-from kontobahn.bank_providers.enable_banking import store, wire
-from kontobahn.bank_providers.enable_banking.client import BANK_REST_SECONDS, BankList, Client, Rejected, asked
+from kontobahn.bank_providers.enable_banking import wire
+from kontobahn.bank_providers.enable_banking.client import (
+    BANK_REST_SECONDS,
+    BankList,
+    Client,
+    Rejected,
+    Webhooks,
+    asked,
+    read_public_key_file,
+    reports,
+)
 from kontobahn.bank_providers.enable_banking.rules import (
     AUTHORIZED,
     ENDED,
@@ -34,9 +45,10 @@ from kontobahn.bank_providers.enable_banking.rules import (
     templates,
     transaction_facts,
 )
-from kontobahn.bank_providers.enable_banking.webhooks import Webhooks, reports
-from kontobahn.bank_providers.enable_banking.wire import Account, Session
-from kontobahn.bank_providers.http import NotSent, path_part
+from kontobahn.bank_providers.enable_banking.wire import Account, Application, Named, NewSession, Session
+from kontobahn.bank_providers.http import Network, NotSent, path_part, read_private_key
+from kontobahn.banking.connections import flows
+from kontobahn.banking.connections.store import end_access, used_by_connection
 from kontobahn.banking.interaction import Given, Interaction
 from kontobahn.banking.provider import (
     BANK_NEEDED,
@@ -64,11 +76,81 @@ from kontobahn.banking.provider import (
     TransactionFacts,
 )  # fmt: skip
 from kontobahn.clock import DAY, HOUR, MINUTE, SECOND, Clock, berlin_date, from_datetime, to_datetime
-from kontobahn.db import Database
+from kontobahn.db import Database, Tx
+from kontobahn.errors import SetupError
+from kontobahn.outbound import Rule
 from kontobahn.sentences import without_stop
+from kontobahn.settings import Settings
 from kontobahn.threads import Pool
 
-NAME = store.NAME
+# Sessions at Enable Banking: whose they are, their accounts as the session began with them, and how long the bank wants
+# a rest.
+
+
+NAME = "enable_banking"
+# Longer than a stored return is tried again: until then a session may still become a connection.
+UNUSED_TIME = 3 * HOUR
+_encode = msgspec.json.Encoder().encode
+_decode_accounts = msgspec.json.Decoder(list[Account]).decode
+
+
+class Kept(NamedTuple):
+    ref: str
+    bank: Named
+    psu_type: str
+    accounts: list[Account]
+    # Until then the bank is not asked.
+    rest_until: int
+
+
+def save_session(tx: Tx, pending_token: str, session: NewSession) -> None:
+    """Keeps a session as soon as it exists: its code can be used once, and what follows may fail."""
+    flow = flows.find(tx, NAME, pending_token)
+    if flow is not None:
+        tx.run(
+            "INSERT INTO enable_banking_sessions (organization_id, ref, pending_token, bank_name, bank_country, psu_type, accounts,"
+            " rest_until, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
+            flow.organization_id, session.session_id, pending_token, session.aspsp.name, session.aspsp.country,
+            session.psu_type, _encode(session.accounts).decode(), tx.now,
+        )  # fmt: skip
+
+
+def find_session(tx: Tx, ref: str) -> Kept | None:
+    return _found(tx, "ref = ?", ref)
+
+
+def session_by_token(tx: Tx, pending_token: str) -> Kept | None:
+    """The session that a flow has led to already."""
+    return _found(tx, "pending_token = ?", pending_token)
+
+
+def _found(tx: Tx, where: str, value: str) -> Kept | None:
+    row = tx.one(
+        f"SELECT ref, bank_name, bank_country, psu_type, accounts, rest_until FROM enable_banking_sessions WHERE {where}",
+        value,
+    )
+    if row is None:
+        return None
+    return Kept(row[0], Named(row[1], row[2]), row[3], _decode_accounts(row[4]), row[5])
+
+
+def rest_until(tx: Tx, ref: str, until: int) -> None:
+    tx.run("UPDATE enable_banking_sessions SET rest_until = ? WHERE ref = ?", until, ref)
+
+
+def remove_session(tx: Tx, ref: str) -> None:
+    tx.run("DELETE FROM enable_banking_sessions WHERE ref = ?", ref)
+
+
+def end_orphans(tx: Tx) -> None:
+    """Has sessions ended at Enable Banking that no connection uses: replaced by a reconnect, or never finished."""
+    unused = tx.all(
+        f"SELECT s.ref FROM enable_banking_sessions s WHERE s.created_at <= ? AND NOT {used_by_connection('s')}",
+        tx.now - UNUSED_TIME, NAME,
+    )  # fmt: skip
+    end_access(tx, NAME, [ref for (ref,) in unused])
+
+
 THREADS, WAITING = 2, 64
 # As long as EU law lets a consent last; and a little less than the bank allows, since clocks differ.
 MAX_CONSENT, CONSENT_MARGIN = 180 * DAY, 5 * MINUTE
@@ -131,7 +213,7 @@ class EnableBankingProvider:
             raise ProviderRefused("ProviderNotFound", "Enable Banking lists no such bank")
         psu_type = psu_type_for(bank, request.holder)
         if request.provider_ref is not None:
-            kept = await self._db.read(store.find, request.provider_ref)
+            kept = await self._db.read(find_session, request.provider_ref)
             psu_type = psu_type if kept is None else kept.psu_type
         body = {
             "access": {"valid_until": to_datetime(self._consent_until(bank)).isoformat()},
@@ -160,7 +242,7 @@ class EnableBankingProvider:
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
         token, code = fields.get("state", ""), fields.get("code", "")
-        kept = await self._db.read(store.by_token, token)
+        kept = await self._db.read(session_by_token, token)
         if kept is not None:
             # This return was taken before, and something after it failed: the code is used up, the session is there.
             return [ConnectionFinished(kept.ref, token)]
@@ -171,7 +253,7 @@ class EnableBankingProvider:
             session = await asked(self._client.post("/sessions", {"code": code}, wire.NewSession, secret=code))
         except ProviderRefused as error:
             return [ConnectionFailed(error.error_class, str(error), None, token)]
-        await self._db.write(store.save, token, session)
+        await self._db.write(save_session, token, session)
         return [ConnectionFinished(session.session_id, token)]
 
     # --- Reading
@@ -302,13 +384,13 @@ class EnableBankingProvider:
         except Rejected as error:
             if error.code == RATE_LIMIT:
                 until = self._clock.now() + (error.rest_seconds or BANK_REST_SECONDS) * SECOND
-                await self._db.write(store.rest, provider_ref, until)
+                await self._db.write(rest_until, provider_ref, until)
             if error.code in _NOT_READABLE:
                 raise
             raise failure(error.status, error.refusal) from None
 
-    async def _check_rest(self, provider_ref: str) -> store.Kept | None:
-        kept = await self._db.read(store.find, provider_ref)
+    async def _check_rest(self, provider_ref: str) -> Kept | None:
+        kept = await self._db.read(find_session, provider_ref)
         if kept is not None and kept.rest_until > self._clock.now():
             raise ProviderDown(
                 "The bank allows no more readings for a while.",
@@ -322,13 +404,13 @@ class EnableBankingProvider:
         except Rejected as error:
             if error.status != 404 and error.code not in ENDED:
                 raise failure(error.status, error.refusal) from None
-        await self._db.write(store.remove, provider_ref)
+        await self._db.write(remove_session, provider_ref)
 
     # --- Paying
 
     async def create_payment(self, order: PaymentOrder) -> PaymentStart:
         try:
-            kept = await self._db.read(store.find, order.connection_ref)
+            kept = await self._db.read(find_session, order.connection_ref)
             if kept is None or order.account_ref not in {account.uid for account in kept.accounts}:
                 raise ProviderRefused("ConnectionNotFound", "There is no such account at Enable Banking")
             bank = (await self._banks.offer()).banks.get(code_of(kept.bank.name, kept.bank.country))
@@ -386,3 +468,74 @@ class EnableBankingProvider:
 
 def _how(since: date | None) -> _How:
     return "longest" if since is None else "since"
+
+
+# Enable Banking from its settings, and one harmless question that tries them.
+
+
+_COUNTRY = re.compile(r"[A-Z]{2}")
+
+
+def set_up(settings: Settings, db: Database, clock: Clock, network: Network, rule: Rule) -> EnableBankingProvider:
+    """Raises SetupError if a setting cannot be used."""
+    pool = Pool(NAME, threads=THREADS, waiting=WAITING)
+    pinned = None
+    if settings.enable_banking_webhook_key:
+        pinned = read_public_key_file(Path(settings.enable_banking_webhook_key), clock.now() // SECOND)
+    webhooks = Webhooks(network, clock, rule, settings.enable_banking_app_id, pinned)
+    setup = EnableBankingSetup(_countries(settings), settings.base_url, settings.enable_banking_webhooks)
+    return EnableBankingProvider(db, clock, make_client(settings, clock, network, pool), webhooks, pool, setup)
+
+
+def make_client(settings: Settings, clock: Clock, network: Network, pool: Pool) -> Client:
+    if not settings.enable_banking_app_id:
+        raise SetupError("Set enable_banking_app_id first: the id that the application has at Enable Banking.")
+    if not settings.enable_banking_key:
+        raise SetupError("Set enable_banking_key: the file with the private key of the application at Enable Banking.")
+    key = read_private_key(Path(settings.enable_banking_key).expanduser(), "enable_banking_key")
+    return Client(
+        network, clock, pool, url=settings.enable_banking_url, application_id=settings.enable_banking_app_id, key=key
+    )
+
+
+async def probe(settings: Settings, clock: Clock, network: Network, return_url: str) -> str:
+    """Returns in a sentence how the application stands. Raises SetupError if it cannot be used at all."""
+    pool = Pool(NAME, threads=1, waiting=1)
+    try:
+        found = await make_client(settings, clock, network, pool).get("/application", Application)
+    except Rejected as error:
+        if error.status == 401:
+            raise SetupError(
+                "Enable Banking does not know this application by this key: check enable_banking_app_id and"
+                " enable_banking_key, and that the clock of this machine is right."
+            ) from None
+        said = error.refusal.message or error.code or f"HTTP status {error.status}"
+        raise SetupError(f"Enable Banking refuses: {said.rstrip('.')}.") from None
+    except ProviderDown as error:
+        raise SetupError(f"{error}") from None
+    finally:
+        pool.close()
+    return _judge(found, settings, return_url)
+
+
+def _judge(found: Application, settings: Settings, return_url: str) -> str:
+    who = f"Enable Banking knows the application “{found.name}” ({found.environment})"
+    if not found.active:
+        return f"{who}, but it is not active yet: link your own accounts, or sign the contract, in the control panel."
+    missing = sorted(set(_countries(settings)) - set(found.countries)) if found.countries else []
+    if not settings.base_url:
+        return f"{who}. Set base_url: people come back to it from their bank."
+    if return_url not in found.redirect_urls:
+        return f"{who}, but people cannot come back: add the redirect URL {return_url} to it in the control panel."
+    if missing:
+        return f"{who}, but not for {', '.join(missing)} (enable_banking_countries)."
+    paying = "accounts and payments" if "PIS" in found.services else "accounts, no payments"
+    return f"{who}; it may use {paying}. Signing in is tried when somebody connects an account."
+
+
+def _countries(settings: Settings) -> tuple[str, ...]:
+    names = tuple(filter(None, (name.strip().upper() for name in settings.enable_banking_countries.split(","))))
+    for name in names:
+        if _COUNTRY.fullmatch(name) is None:
+            raise SetupError(f"The setting enable_banking_countries names “{name}”; write codes like DE, AT.")
+    return tuple(dict.fromkeys(names))

@@ -49,7 +49,7 @@ from kontobahn.banking.provider import (
 )
 from kontobahn.clock import DAY, SECOND
 from kontobahn.errors import BadRequest
-from kontobahn.formats.pain.places import Remittance, place_reference
+from kontobahn.formats.pain.sepa import Remittance, place_reference
 from kontobahn.formats.statements.purpose import join_lines
 from kontobahn.json_text import decode_foreign
 from kontobahn.money import amount_text, from_minor

@@ -7,19 +7,24 @@ login has one dialog at a time. After a wrong PIN or a lock nothing is tried aga
 from __future__ import annotations
 
 import asyncio
+import csv
+import hashlib
+import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kontobahn import log
 from kontobahn.bank_providers.file_payments import FilePayments
-from kontobahn.bank_providers.fints import rules, store
+from kontobahn.bank_providers.fints import rules
 from kontobahn.bank_providers.fints.rules import failure, snapshot_of
 from kontobahn.bank_providers.fints.wire import Challenge, Documents, FintsBank, Login, Method, Work, since_when
 from kontobahn.bank_providers.http import Network
+from kontobahn.banking.connections.store import used_by_connection
 from kontobahn.banking.interaction import Given, Interaction, Step
 from kontobahn.banking.provider import (
     LOCKED,
@@ -39,12 +44,84 @@ from kontobahn.banking.provider import (
     Snapshot,
 )  # fmt: skip
 from kontobahn.clock import MINUTE, Clock, berlin_date
-from kontobahn.db import Database, leases
-from kontobahn.errors import Unavailable
+from kontobahn.db import Database, Tx, leases
+from kontobahn.errors import SetupError, Unavailable
 from kontobahn.outbound import Refused, Unreached, redact
 from kontobahn.sentences import said, without_stop
 from kontobahn.threads import Pool
 from kontobahn.vault import Vault
+
+# Logins, kept sealed; and claims on a login for a dialog with its bank: one dialog at a time, over all processes.
+
+
+# Longer than a person may take for a TAN: then the bank has ended the dialog as well.
+DIALOG_TIME = 10 * MINUTE
+# A login is written right before its connection.
+ORPHAN_TIME = 15 * MINUTE
+_decode = msgspec.msgpack.Decoder(Login).decode
+
+
+def save_login(tx: Tx, vault: Vault, organization_id: str, ref: str, login: Login) -> None:
+    tx.run(
+        "INSERT INTO fints_logins (organization_id, ref, sealed, created_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (organization_id, ref) DO UPDATE SET sealed = excluded.sealed",
+        organization_id, ref, vault.seal(_encode(login), _context(ref)), tx.now,
+    )  # fmt: skip
+
+
+def find_login(tx: Tx, vault: Vault, ref: str) -> tuple[str, Login] | None:
+    """Returns the organisation and its login."""
+    row = tx.one("SELECT organization_id, sealed FROM fints_logins WHERE ref = ?", ref)
+    return None if row is None else (str(row[0]), _decode(vault.open(bytes(row[1]), _context(ref))))
+
+
+def forget_pin(tx: Tx, vault: Vault, organization_id: str, login: Login, known: str | None = None) -> None:
+    """Forgets the PIN that the organisation's connections keep for this login; one that is known to be right takes its place."""
+    for ref, sealed in tx.all("SELECT ref, sealed FROM fints_logins WHERE organization_id = ?", organization_id):
+        kept = _decode(vault.open(bytes(sealed), _context(ref)))
+        if _name(organization_id, kept) == _name(organization_id, login) and kept.pin not in (None, known):
+            kept.pin = known
+            save_login(tx, vault, organization_id, ref, kept)
+
+
+def remove_login(tx: Tx, ref: str) -> None:
+    tx.run("DELETE FROM fints_logins WHERE ref = ?", ref)
+
+
+def remove_orphans(tx: Tx) -> None:
+    """Removes logins whose flow was never finished, and claims that have expired."""
+    tx.run(
+        f"DELETE FROM fints_logins WHERE created_at <= ? AND NOT {used_by_connection('fints_logins')}",
+        tx.now - ORPHAN_TIME, "fints",
+    )  # fmt: skip
+    tx.run("DELETE FROM fints_dialogs WHERE until <= ?", tx.now)
+
+
+def claim_dialog(tx: Tx, organization_id: str, login: Login, holder: str) -> bool:
+    """Takes the organisation's login for one dialog. False if another one of the organisation is under way."""
+    taken = tx.one(
+        "INSERT INTO fints_dialogs (login, holder, until) VALUES (?, ?, ?)"
+        " ON CONFLICT (login) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+        " WHERE fints_dialogs.until <= ? OR fints_dialogs.holder = excluded.holder RETURNING holder",
+        _name(organization_id, login), holder, tx.now + DIALOG_TIME, tx.now,
+    )  # fmt: skip
+    return taken is not None
+
+
+def release_dialog(tx: Tx, organization_id: str, login: Login, holder: str) -> None:
+    tx.run("DELETE FROM fints_dialogs WHERE login = ? AND holder = ?", _name(organization_id, login), holder)
+
+
+def _name(organization_id: str, login: Login) -> str:
+    # With the organisation: whoever types somebody else's login name keeps nobody from using it.
+    # A digest: nowhere else can it be read in clear whose login it is either.
+    name = f"{organization_id}/{login.blz}/{login.user}/{login.customer or ''}"
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def _context(ref: str) -> str:
+    return f"fints_logins:{ref}"
+
 
 NAME = "fints"
 # A bank that is not in the list: the person types its code and address.
@@ -204,7 +281,7 @@ class FintsProvider(FilePayments):
         await self._release(flow.request.organization_id, work.login, flow.holder)
         snapshot = await self._snapshot(ref, flow.request.provider_code or OTHER_BANK, work, found)
         await self._save(flow.request.organization_id, ref, work.login)
-        await self._db.write(store.forget_pin, self._vault, flow.request.organization_id, work.login, work.pin)
+        await self._db.write(forget_pin, self._vault, flow.request.organization_id, work.login, work.pin)
         return [ConnectionFinished(ref, flow.request.pending_token, snapshot)]
 
     def _step(self, flow: Flow, step: Step, stage: str | None = None, work: Work | None = None) -> Interaction:
@@ -252,7 +329,7 @@ class FintsProvider(FilePayments):
         return snapshot._replace(since=work.since)
 
     async def remove(self, provider_ref: str) -> None:
-        await self._db.write(store.remove, provider_ref)
+        await self._db.write(remove_login, provider_ref)
 
     async def _snapshot(self, ref: str, code: str, work: Work, documents: Documents) -> Snapshot:
         return await self._pool.run(
@@ -266,7 +343,7 @@ class FintsProvider(FilePayments):
     # --- Logins
 
     async def _find(self, provider_ref: str) -> tuple[str, Login]:
-        found = await self._db.read(store.find, self._vault, provider_ref)
+        found = await self._db.read(find_login, self._vault, provider_ref)
         if found is None:
             raise ProviderRefused("ConnectionNotFound", "There is no such login")
         return found
@@ -275,14 +352,14 @@ class FintsProvider(FilePayments):
         return (await self._find(provider_ref))[1]
 
     async def _save(self, organization_id: str, ref: str, login: Login) -> None:
-        await self._db.write(store.save, self._vault, organization_id, ref, login)
+        await self._db.write(save_login, self._vault, organization_id, ref, login)
 
     async def _claim(self, organization_id: str, login: Login, holder: str) -> None:
-        if not await self._db.write(store.claim_dialog, organization_id, login, holder):
+        if not await self._db.write(claim_dialog, organization_id, login, holder):
             raise ProviderDown("Another dialog with the bank is open for this login. Try again in a few minutes.")
 
     async def _release(self, organization_id: str, login: Login, holder: str) -> None:
-        await self._db.write(store.release_dialog, organization_id, login, holder)
+        await self._db.write(release_dialog, organization_id, login, holder)
 
     # --- In a thread
 
@@ -299,9 +376,7 @@ class FintsProvider(FilePayments):
         is_over = True
         # A bank may repeat what it was sent: PIN and TAN are nowhere shown or kept.
         told = (work.pin, *args) if name == "go_on" else (work.pin,)
-        keeping = leases.renewing(
-            self._db, RENEW_SECONDS, store.claim_dialog, held.organization_id, work.login, held.holder
-        )
+        keeping = leases.renewing(self._db, RENEW_SECONDS, claim_dialog, held.organization_id, work.login, held.holder)
         try:
             result = await self._pool.run(function, work, self._poster(loop, broken), *args)
             is_over = False
@@ -313,7 +388,7 @@ class FintsProvider(FilePayments):
             is_refused = isinstance(problem, ProviderRefused) and problem.error_class in (LOCKED, "InvalidCredentials")
             if is_refused and isinstance(flow, Held):
                 # Before the login is free again: none of its connections sends this PIN once more.
-                await self._db.write(store.forget_pin, self._vault, held.organization_id, work.login)
+                await self._db.write(forget_pin, self._vault, held.organization_id, work.login)
             raise problem from None
         except broken as error:
             if isinstance(flow, Flow) and flow.stage == "tan":
@@ -367,3 +442,112 @@ def _library(name: str) -> tuple[Callable[..., Any], type[Exception], Any]:
 
 def _one(given: Given, name: str) -> str:
     return "".join(given.get(name, ())).strip()
+
+
+# FinTS from its settings: the list of banks with their addresses; and one harmless question that tries a bank.
+#
+# The list is a file that the operator has from the registration, or from elsewhere. Two forms are read: the table that
+# the German banks hand out (CSV with a heading, separated by semicolons), and lines of the form
+# `BLZ=name|place|BIC|…|address|…`.
+
+
+MAX_LIST_BYTES = 20 * 1024 * 1024
+_LINE = re.compile(r"^([0-9]{8})=(.*)$")
+_BLZ = re.compile(r"^[0-9]{8}$")
+
+
+def read_list(path: Path) -> dict[str, FintsBank]:
+    """Returns the banks by their code. Raises SetupError if the file cannot be read as a list of banks."""
+    try:
+        if path.stat().st_size > MAX_LIST_BYTES:
+            raise SetupError(f"The list of banks {path} is larger than {MAX_LIST_BYTES:,} bytes.")
+        raw = path.read_bytes()
+    except OSError as error:
+        raise SetupError(f"The list of banks {path} cannot be read: {error.strerror}.") from None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("cp1252", "replace")
+    lines = text.splitlines()
+    found = _from_lines(lines) if any(_LINE.match(line) for line in lines) else _from_table(lines)
+    if not found:
+        raise SetupError(f"The list of banks {path} holds no bank with a PIN/TAN address.")
+    return found
+
+
+def _from_lines(lines: list[str]) -> dict[str, FintsBank]:
+    found: dict[str, FintsBank] = {}
+    for line in lines:
+        match = _LINE.match(line.strip())
+        if match is None:
+            continue
+        parts = match[2].split("|")
+        url = next((part.strip() for part in parts if part.strip().startswith("https://")), "")
+        if url:
+            name = " ".join(part.strip() for part in parts[:2] if part.strip())
+            bic = parts[2].strip() if len(parts) > 2 else ""
+            found.setdefault(match[1], FintsBank(match[1], name, bic, url))
+    return found
+
+
+def _from_table(lines: list[str]) -> dict[str, FintsBank]:
+    rows = list(csv.reader(lines, delimiter=";"))
+    found: dict[str, FintsBank] = {}
+    columns: dict[str, int] = {}
+    for row in rows:
+        cells = [cell.strip() for cell in row]
+        if not columns:
+            heads = [cell.casefold() for cell in cells]
+            if "blz" in heads:
+                columns = {name: heads.index(name) for name in ("blz", "bic", "institut", "ort") if name in heads}
+            continue
+        blz = cells[columns["blz"]] if columns["blz"] < len(cells) else ""
+        url = next((cell for cell in cells if cell.startswith("https://")), "")
+        if _BLZ.match(blz) and url:
+            name = " ".join(filter(None, (_cell(cells, columns, "institut"), _cell(cells, columns, "ort"))))
+            found.setdefault(blz, FintsBank(blz, name or blz, _cell(cells, columns, "bic"), url))
+    return found
+
+
+def _cell(cells: list[str], columns: dict[str, int], name: str) -> str:
+    at = columns.get(name)
+    return cells[at] if at is not None and at < len(cells) else ""
+
+
+# --- Probe: the bank is asked who it is; nobody signs in
+
+
+class Answered(Exception):
+    """The bank answered, and refused."""
+
+
+async def probe(
+    post: Callable[[str, bytes], Coroutine[Any, Any, bytes]], *, blz: str, url: str, product_id: str
+) -> str:
+    """Returns the name by which the bank calls itself. Raises Answered if it refuses, and what `post` raises."""
+    loop = asyncio.get_running_loop()
+
+    def blocking_post(to: str, body: bytes) -> bytes:
+        return asyncio.run_coroutine_threadsafe(post(to, body), loop).result()
+
+    return await asyncio.to_thread(_probe, blocking_post, blz, url, product_id)
+
+
+def _probe(post: Callable[[str, bytes], bytes], blz: str, url: str, product_id: str) -> str:
+    from fints.exceptions import FinTSDialogInitError
+    from fints.formals import CUSTOMER_ID_ANONYMOUS
+
+    from kontobahn.bank_providers.fints.client import BankError, StrictClient
+
+    client = StrictClient(
+        post, blz=blz, url=url, user=CUSTOMER_ID_ANONYMOUS, customer=None, pin=None, product_id=product_id, data=None
+    )
+    try:
+        # Not the client's own dialog, in which the library minds to learn which methods there are.
+        with client._new_dialog():
+            return str(client.get_information()["bank"].get("name") or blz)
+    except BankError as error:
+        raise Answered(str(failure(error.codes))) from None
+    except FinTSDialogInitError as error:
+        # The library wraps what the network said.
+        raise (error.__cause__ or error) from None

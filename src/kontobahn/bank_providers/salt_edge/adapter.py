@@ -6,21 +6,34 @@ creation is sent once, and after one without an answer they are looked for by ou
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode
 
 import msgspec
 
-from kontobahn.bank_providers.http import NotSent, path_part
-from kontobahn.bank_providers.salt_edge import client, rules, webhooks
+from kontobahn.bank_providers.http import Network, NotSent, path_part, read_key_file, read_private_key
+from kontobahn.bank_providers.salt_edge import client, rules
 from kontobahn.bank_providers.salt_edge.client import Answered, Directory, SaltEdgeClient, translated
-from kontobahn.bank_providers.salt_edge.rules import class_of
+from kontobahn.bank_providers.salt_edge.rules import (
+    PAYMENT_NEWS,
+    PROVIDER_NEWS,
+    REMEDIES,
+    TOKEN_FIELD,
+    class_of,
+    payment_report,
+)
 from kontobahn.bank_providers.salt_edge.wire import (
     Account,
+    Callback,
+    CallbackBody,
     Connection,
     ConnectPage,
     Consent,
@@ -30,14 +43,17 @@ from kontobahn.bank_providers.salt_edge.wire import (
     Payment,
     Provider,
     Refreshed,
+    custom,
     instant,
 )  # fmt: skip
 from kontobahn.banking.interaction import Given, Interaction
 from kontobahn.banking.provider import (
     CANNOT_BE_KNOWN,
+    BadSignature,
     BankConnectionFacts,
     ConnectionFailed,
     ConnectionFinished,
+    ConnectionGone,
     ConnectRequest,
     ConnectStart,
     Delivery,
@@ -45,6 +61,7 @@ from kontobahn.banking.provider import (
     OrderFile,
     PaymentOrder,
     PaymentReport,
+    PaymentReported,
     PaymentStart,
     PersonHere,
     PersonNeeded,
@@ -54,8 +71,118 @@ from kontobahn.banking.provider import (
     Report,
     Snapshot,
 )  # fmt: skip
-from kontobahn.clock import HOUR, Clock, berlin_date
+from kontobahn.clock import DAY, HOUR, Clock, berlin_date
+from kontobahn.errors import SetupError
+from kontobahn.json_text import decode_foreign
 from kontobahn.sentences import said, without_stop
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+
+# Callbacks: whether Salt Edge signed them, and what they report. They come at least once, in any order, one address for
+# each kind.
+
+
+# A callback that is older was recorded by somebody: repeats are recognised for longer than this.
+MAX_AGE = 14 * DAY
+_PEM = re.compile(rb"-----BEGIN [A-Z ]{1,40}-----.+?-----END [A-Z ]{1,40}-----", re.DOTALL)
+
+
+def read_public_keys(path: Path) -> list[RSAPublicKey]:
+    """Reads the keys that callbacks are signed with: several while one replaces another. Raises SetupError with the reason."""
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    content = read_key_file(path, "salt_edge_callback_key")
+    try:
+        keys = [load_pem_public_key(block) for block in _PEM.findall(content)]
+    except ValueError:
+        keys = []
+    found = [key for key in keys if isinstance(key, RSAPublicKey)]
+    if not found or len(found) < len(keys):
+        raise SetupError(f"The file salt_edge_callback_key ({path}) is not a PEM public RSA key.")
+    return found
+
+
+def check(keys: list[RSAPublicKey], delivery: Delivery, now: int) -> str:
+    """Returns the delivery's id. Raises BadSignature unless one of the keys signed the configured address and the raw body."""
+    try:
+        signature = base64.b64decode(delivery.headers.get("signature", ""), validate=True)
+    except (binascii.Error, ValueError):
+        signature = b""
+    text = delivery.url.encode() + b"|" + delivery.body
+    if not signature or not any(_is_signed(key, signature, text) for key in keys):
+        version = delivery.headers.get("signature-key-version", "unknown")[:20]
+        raise BadSignature(
+            f"no key in salt_edge_callback_key signed this for {delivery.url} (version of the key: {version})"
+        )
+    try:
+        meta = decode_foreign(delivery.body, CallbackBody).meta
+    except msgspec.MsgspecError:
+        raise BadSignature("it is signed, but not a callback") from None
+    sent_at = instant(meta.time) if meta else None
+    if sent_at is not None and sent_at < now - MAX_AGE:
+        raise BadSignature(f"it was sent at {meta.time if meta else None}, which is too long ago")
+    digest = hashlib.sha256(delivery.kind.encode() + b"|" + delivery.body).hexdigest()
+    # Without a time, the news of today reads like that of yesterday. To apply one twice does no harm: the connection is read again.
+    return digest if sent_at is not None else f"{digest}-{now}"
+
+
+def _is_signed(key: RSAPublicKey, signature: bytes, text: bytes) -> bool:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    try:
+        key.verify(signature, text, PKCS1v15(), SHA256())
+    except InvalidSignature:
+        return False
+    return True
+
+
+def reports(kind: str, body: bytes) -> list[Report]:
+    news = decode_foreign(body, CallbackBody).data
+    if kind in PAYMENT_NEWS:
+        return _payment_reports(kind, news)
+    if news.connection_id is None and kind != "fail":
+        return []
+    ref = None if news.connection_id is None else str(news.connection_id)
+    token = custom(news.custom_fields).get(TOKEN_FIELD)
+    token = token if isinstance(token, str) else None
+    match kind:
+        case "success" if ref and news.stage in (None, "finish"):
+            return [ConnectionFinished(ref, token)]
+        case "fail":
+            message = news.error_message or news.error_class or "The bank refused"
+            # It may have been overtaken by a success, so the connection is asked.
+            return [
+                ConnectionFailed(class_of(news.error_class or "ProviderError"), message, ref, token, is_certain=False)
+            ]
+        case "destroy" if ref:
+            return [ConnectionGone(ref)]
+        case _:
+            # Stages on the way, and news about banks.
+            return []
+
+
+def _payment_reports(kind: str, news: Callback) -> list[Report]:
+    if news.payment_id is None:
+        return []
+    payment = Payment(
+        status=news.status or ("failed" if kind == "payment-fail" else None),
+        raw_provider_status=news.raw_provider_status,
+        error_class=news.error_class,
+        error_message=news.error_message,
+    )
+    return [PaymentReported(str(news.payment_id), payment_report(payment))]
+
+
+def is_about_banks(kind: str) -> bool:
+    return kind == PROVIDER_NEWS
+
 
 NAME = "salt_edge"
 # The lists that the bookings of a connection are in, in the order we read them.
@@ -385,16 +512,67 @@ class SaltEdgeProvider:
     # --- Deliveries
 
     def read_webhook(self, delivery: Delivery) -> str:
-        return webhooks.check(self._keys, delivery, self._clock.now())
+        return check(self._keys, delivery, self._clock.now())
 
     def reports(self, kind: str, body: bytes) -> list[Report]:
-        if webhooks.is_about_banks(kind):
+        if is_about_banks(kind):
             self._directory.forget()
             return []
-        return webhooks.reports(kind, body)
+        return reports(kind, body)
 
 
 def _refusal(error: Answered) -> ProviderRefused:
     """Returns what to raise for an error that left certainly no payment behind."""
     unnamed = "ProviderUnavailable" if error.is_passing else "ProviderError"
     return ProviderRefused(class_of(error.error_class or unnamed), error.message)
+
+
+# Salt Edge from its settings, and one harmless question that tries them.
+
+
+def set_up(settings: Settings, vault: Vault, clock: Clock, network: Network) -> SaltEdgeProvider:
+    """Raises SetupError, naming the setting, if one is missing or cannot be used."""
+    if not settings.salt_edge_callback_key:
+        raise SetupError(
+            "Salt Edge needs the setting salt_edge_callback_key: the file with its public key, without which no callback is believed."
+        )
+    keys = read_public_keys(Path(settings.salt_edge_callback_key))
+    client = _client(settings, clock, network)
+    return SaltEdgeProvider(
+        client, clock, keys, vault.derive("salt edge returns"), sandboxes=settings.salt_edge_sandboxes
+    )
+
+
+def _client(settings: Settings, clock: Clock, network: Network) -> SaltEdgeClient:
+    if not settings.salt_edge_secret:
+        raise SetupError("Salt Edge needs the setting salt_edge_secret beside salt_edge_app_id.")
+    key = None
+    if settings.salt_edge_private_key:
+        key = read_private_key(Path(settings.salt_edge_private_key), "salt_edge_private_key")
+    return SaltEdgeClient(
+        network, clock, settings.salt_edge_url, settings.salt_edge_app_id, settings.salt_edge_secret, key
+    )
+
+
+async def probe(settings: Settings, clock: Clock, network: Network) -> str:
+    """Asks for one bank of the list. Returns what was found, as a sentence. Raises SetupError with what is wrong."""
+    if not settings.salt_edge_app_id:
+        raise SetupError("Set salt_edge_app_id first: Salt Edge shows it in its dashboard, beside the secret.")
+    client = _client(settings, clock, network)
+    try:
+        await client.get(Page[Provider], "/providers", include_sandboxes=True, per_page=1)
+    except Answered as error:
+        reason = REMEDIES.get(error.error_class, error.message)
+        raise SetupError(f"Salt Edge answers, but refuses ({error.error_class or error.status}): {reason}.") from None
+    except ProviderDown as error:
+        raise SetupError(f"{error} ({settings.salt_edge_url})") from None
+    finally:
+        await client.close()
+    if settings.salt_edge_callback_key:
+        read_public_keys(Path(settings.salt_edge_callback_key))
+    missing = [
+        name for name in ("salt_edge_private_key", "salt_edge_callback_key") if not getattr(settings, name)
+    ]  # fmt: skip
+    if missing:
+        return f"Salt Edge answers, and accepts this app. Not set yet: {', '.join(missing)}."
+    return "Salt Edge answers, and accepts this app and its signature. Callbacks are tried when somebody connects an account."

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from kontobahn import log
 from kontobahn.api.call import Context
 from kontobahn.banking.connect import routes, steps
-from kontobahn.banking.connect.banks import BanksQuery, offered, select
+from kontobahn.banking.connect.routes import BanksQuery, offered, select
 from kontobahn.banking.connect.steps import InteractionRow, Kept, Steps
 from kontobahn.banking.connections import flows, store
 from kontobahn.banking.hosted import words

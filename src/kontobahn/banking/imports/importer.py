@@ -20,7 +20,7 @@ from kontobahn.banking.imports import store
 from kontobahn.banking.imports.files import ReadFile, ReadStatement, RenderContext, own_ibans, reference_of
 from kontobahn.banking.imports.rules import Booking, Gap, Plan, Span, Stretch, by_days, compare, gaps, match
 from kontobahn.banking.imports.store import ImportResult
-from kontobahn.banking.payments import status_reports
+from kontobahn.banking.payments import submissions
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts
 from kontobahn.banking.transactions import arrivals
 from kontobahn.banking.transactions.arrivals import Arrived, Expected
@@ -30,13 +30,14 @@ from kontobahn.banking.transactions.wire import Reported, Transaction
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.statements import (
+    ALLOW_GAPS,
+    UNBALANCED,
     Closing,
     Opening,
     StatementError,
     StatementWarning,
     StatusReport,
 )
-from kontobahn.formats.statements.model import ALLOW_GAPS, UNBALANCED
 from kontobahn.money import amount_text
 from kontobahn.sentences import joined, said
 
@@ -198,7 +199,7 @@ class StatementImporter:
         return self._connections[ref]
 
     def _apply_report(self, report: StatusReport) -> None:
-        applied = status_reports.apply_report(self._tx, self._organization_id, report)
+        applied = submissions.apply_report(self._tx, self._organization_id, report)
         self._counts["payments"] += applied.payments
         self._warnings += applied.warnings
 

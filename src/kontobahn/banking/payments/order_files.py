@@ -39,7 +39,7 @@ from kontobahn.banking.wire import NumericId
 from kontobahn.clock import DAY, MINUTE, berlin_date, optional_datetime, to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict
-from kontobahn.formats.pain.places import place_reference
+from kontobahn.formats.pain.sepa import place_reference
 from kontobahn.formats.statements import ReportedStatus
 from kontobahn.money import to_wire
 from kontobahn.sentences import said

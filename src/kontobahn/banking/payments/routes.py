@@ -53,7 +53,7 @@ from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Forbidden, KeyReused
 from kontobahn.formats.pain import sepa
-from kontobahn.formats.pain.places import check_reference, country_in
+from kontobahn.formats.pain.sepa import check_reference, country_in
 from kontobahn.json_text import encode
 from kontobahn.money import amount_text, to_minor, to_wire
 from kontobahn.sentences import said

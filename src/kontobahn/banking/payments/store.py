@@ -29,8 +29,7 @@ from kontobahn.banking.provider import (
     PaymentStatus,
     Template,
 )
-from kontobahn.banking.search import LOOKED_THROUGH, Word, fits
-from kontobahn.banking.wire import EVENTS, PayeeCheck, PaymentPayeeCheck
+from kontobahn.banking.wire import EVENTS, LOOKED_THROUGH, PayeeCheck, PaymentPayeeCheck, Word, fits
 from kontobahn.clock import HOUR, MINUTE, end_of_day, optional_datetime, start_of_day, to_datetime
 from kontobahn.db import Rounds, Table, Tx, chunked, short_read
 from kontobahn.errors import Conflict, NotFound

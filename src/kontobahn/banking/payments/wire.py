@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from kontobahn.api.numbers import or_text
-from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid, form
+from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid, form, or_text
 from kontobahn.banking.provider import Api, PayeeResult, PaymentStatus, Template
 from kontobahn.banking.wire import ConnectionId, CustomerAddress, FromId, NumericId, PayeeCheck
 from kontobahn.formats.pain import sepa

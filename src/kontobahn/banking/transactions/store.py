@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
-from datetime import date
+from calendar import monthrange
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from itertools import compress, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -26,8 +29,10 @@ from kontobahn.banking.transactions.wire import (
     Transaction,
     TransactionsQuery,
 )
+from kontobahn.banking.wire import ESCAPE, LOOKED_THROUGH, Word, fits
 from kontobahn.db import Rounds, Tx, ask_one, ask_texts, chunked, short_read
-from kontobahn.errors import BadRequest
+from kontobahn.errors import BadRequest, NotFound
+from kontobahn.money import to_minor
 from kontobahn.sentences import said
 
 # This many rows are read in less time than it takes to hand the work to another thread.
@@ -401,3 +406,197 @@ def _change(row: _Changed, cursor: int) -> Change:
         account_id=str(row.account_id),
         transaction=None if row.wire is None else cast(Transaction, msgspec.Raw(row.wire.encode())),
     )
+
+
+# Transactions as people look for them: the latest first, by keyset, with a bound on what a search looks through.
+
+
+# The number of rows that a row counts for whose text is read closely.
+_CLOSE_LOOK = 5
+_CHUNK = 1000
+_MAX_PENDING = 1000
+_LAST = 2**62
+
+
+def find(tx: Tx, organization_id: str, transaction_id: str) -> Transaction:
+    row = tx.one(
+        "SELECT t.wire FROM banking_accounts a JOIN banking_transactions t ON t.account_id = a.id"
+        " WHERE a.organization_id = ? AND t.id = ?",
+        organization_id, int(transaction_id),
+    )  # fmt: skip
+    if row is None:
+        raise NotFound("Transaction not found.")
+    return _decode(row[0])
+
+
+class Key(NamedTuple):
+    """The place of a transaction in the list; ids are unique within an organisation."""
+
+    made_on: str
+    id: int
+
+
+class TransactionSearch(NamedTuple):
+    since: date | None = None
+    until: date | None = None
+    status: Literal["", "posted", "pending"] = ""
+    words: Sequence[Word] = ()
+    # The last one of the page before.
+    after: Key | None = None
+
+
+class FoundTransactions(NamedTuple):
+    rows: list[Transaction]
+    # The place where the search stopped, if it did not get to the end.
+    stopped_at: Key | None
+
+
+def search(tx: Tx, account_ids: Sequence[int], wanted: TransactionSearch, limit: int) -> FoundTransactions:
+    """The latest first, of all these accounts together."""
+    first = limit if len(account_ids) == 1 else max(10, 2 * limit // max(1, len(account_ids)))
+    walks = [_walk(tx, account_id, wanted, first) for account_id in account_ids]
+    found: list[Transaction] = []
+    looked = 0
+    for made_on, number, wire in heapq.merge(*walks, key=_place, reverse=True):
+        looked += 1
+        if wire is not None:
+            transaction = _decode(wire)
+            looked += _CLOSE_LOOK if wanted.words else 0
+            if _fits(transaction, wanted.words):
+                found.append(transaction)
+        if len(found) == limit:
+            return FoundTransactions(found, None)
+        if looked >= LOOKED_THROUGH:
+            return FoundTransactions(found, Key(made_on, number))
+    return FoundTransactions(found, None)
+
+
+def _walk(tx: Tx, account_id: int, wanted: TransactionSearch, first: int) -> Iterator[tuple[str, int, str | None]]:
+    """One account's rows: day, id and, if it may be one that is wanted, the text. Read in growing chunks, as they are needed."""
+    condition, params = _condition(wanted)
+    since = wanted.since.isoformat() if wanted.since else ""
+    before = wanted.after or Key(wanted.until.isoformat() if wanted.until else "9999-12-31", _LAST)
+    columns = f"SELECT made_on, id, CASE WHEN {condition} THEN wire END FROM banking_transactions WHERE account_id = ?"
+    if wanted.status == "pending":
+        # There are few, and an index of their own finds them.
+        rows = tx.all(
+            f"{columns} AND status = 'pending' ORDER BY amount_minor LIMIT ?", *params, account_id, _MAX_PENDING
+        )
+        yield from sorted((row for row in rows if since <= row[0] and row[:2] < before), key=_place, reverse=True)
+        return
+    size = first
+    while True:
+        rows = tx.all(
+            f"{columns} AND made_on >= ? AND (made_on, id) < (?, ?) ORDER BY made_on DESC, id DESC LIMIT ?",
+            *params, account_id, since, *before, size,
+        )  # fmt: skip
+        yield from rows
+        if len(rows) < size:
+            return
+        before, size = Key(*rows[-1][:2]), min(4 * size, _CHUNK)
+
+
+def _place(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return row[:2]
+
+
+def _condition(wanted: TransactionSearch) -> tuple[str, list[Any]]:
+    conditions, params = ["1 = 1"], list[Any]()
+    if wanted.status == "posted":
+        conditions.append("status = 'posted'")
+    for word in wanted.words:
+        either = [f"LOWER(wire) LIKE ? ESCAPE '{ESCAPE}'", *("amount_minor = ?" for _ in word.amounts)]
+        conditions.append(f"({' OR '.join(either)})")
+        params += [word.pattern, *word.amounts]
+    return " AND ".join(conditions), params
+
+
+def _fits(transaction: Transaction, words: Sequence[Word]) -> bool:
+    if not words:
+        return True
+    texts = [transaction.description]
+    for part in (transaction.extra, transaction.description_parsed):
+        texts += [value for value in msgspec.structs.astuple(part) if isinstance(value, str)]
+    return fits(words, texts, to_minor(transaction.amount), transaction.id)
+
+
+# Movements that come every month: rent, wages, insurance, a customer's standing order.
+
+
+# Three in a row are a habit; a month has between these many days, with weekends and holidays around its ends.
+TIMES = 3
+SHORTEST, LONGEST = 26, 36
+DAYS = TIMES * LONGEST
+# One that is so late has ended.
+LATE_DAYS = 10
+# Amounts of one habit differ by less than a tenth.
+_TOLERANCE = 10
+# The latest movements of an account that are looked at.
+MAX_LOOKED_AT = 2_000
+# Of one partner: who pays more often does not pay by the month.
+MAX_OF_PARTNER = 60
+
+
+class Recurring(NamedTuple):
+    account_id: int
+    # The latest one, which says who and how much.
+    transaction_id: str
+    name: str
+    amount_minor: int
+    # The day on which the next one is expected.
+    day: date
+
+
+def find_recurring(tx: Tx, accounts: Sequence[AccountRow], today: date) -> list[Recurring]:
+    """Returns what is expected next on these accounts, by day."""
+    first = today - timedelta(days=DAYS + LATE_DAYS)
+    found = []
+    for account in accounts:
+        looked_at = posted_between(tx, account.id, first, today, MAX_LOOKED_AT, latest_first=True)
+        found += expected(account.id, looked_at, today)
+    return sorted(found, key=lambda one: (one.day, one.name, one.transaction_id))
+
+
+def expected(account_id: int, transactions: Iterable[Transaction], today: date) -> list[Recurring]:
+    """Returns the next of each habit among the transactions of an account, which come with the latest first."""
+    by_partner: dict[tuple[str, bool], list[Transaction]] = defaultdict(list)
+    for transaction in transactions:
+        partner = _iban(transaction) or _name(transaction).casefold()
+        if partner:
+            by_partner[partner, transaction.amount > 0].append(transaction)
+    return [
+        Recurring(account_id, latest.id, _name(latest) or _iban(latest), to_minor(latest.amount), max(day, today))
+        for group in by_partner.values()
+        for latest in _latest_of_habits(group[:MAX_OF_PARTNER])
+        if (today - (day := _next_month(latest.made_on))).days <= LATE_DAYS
+    ]
+
+
+def _latest_of_habits(group: Sequence[Transaction]) -> Iterator[Transaction]:
+    """Yields the latest movement of each habit of one partner, who may have several."""
+    while group:
+        latest = group[0]
+        is_alike = [abs(one.amount - latest.amount) * _TOLERANCE <= abs(latest.amount) for one in group]
+        if _is_monthly([one.made_on for one in compress(group, is_alike)][:TIMES]):
+            yield latest
+        group = [one for one, is_one in zip(group, is_alike, strict=True) if not is_one]
+
+
+def _is_monthly(days: Sequence[date]) -> bool:
+    gaps = [(later - earlier).days for later, earlier in pairwise(days)]
+    return len(days) == TIMES and all(SHORTEST <= gap <= LONGEST for gap in gaps)
+
+
+def _next_month(day: date) -> date:
+    year, month = (day.year + 1, 1) if day.month == 12 else (day.year, day.month + 1)
+    return date(year, month, min(day.day, monthrange(year, month)[1]))
+
+
+def _name(transaction: Transaction) -> str:
+    named = (transaction.extra.payee, transaction.extra.payer)
+    return next(filter(None, named if transaction.amount < 0 else reversed(named)), None) or ""
+
+
+def _iban(transaction: Transaction) -> str:
+    named = (transaction.extra.payee_information, transaction.extra.payer_information)
+    return next(filter(None, named if transaction.amount < 0 else reversed(named)), None) or ""

@@ -12,13 +12,12 @@ from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.provider import SANDBOX
-from kontobahn.banking.transactions import search
-from kontobahn.banking.transactions.search import FoundTransactions, Key, TransactionSearch
+from kontobahn.banking.transactions import store
+from kontobahn.banking.transactions.store import FoundTransactions, Key, TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
-from kontobahn.dashboard import bank_words, books, figures, match_words
-from kontobahn.dashboard.csv_file import Cell
+from kontobahn.dashboard import bank_words, books, figures
 from kontobahn.dashboard.declare import numeric, page
-from kontobahn.dashboard.lists import PAGE_SIZE, Filters, search_words
+from kontobahn.dashboard.lists import PAGE_SIZE, Cell, Filters, search_words
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -125,7 +124,7 @@ def _listed(
     found = accounts.of_organization(tx, organization_id)
     chosen = [account.id for account in found if not wanted.account or str(account.id) == wanted.account]
     asked = TransactionSearch(wanted.from_date, wanted.to_date, wanted.state, search_words(wanted.q), after)
-    return Listed(found, search.search(tx, chosen, asked, limit), connections.ids_at(tx, organization_id, SANDBOX))
+    return Listed(found, store.search(tx, chosen, asked, limit), connections.ids_at(tx, organization_id, SANDBOX))
 
 
 def _after(text: str) -> Key | None:
@@ -184,14 +183,14 @@ def _line(row: Transaction, names: dict[str, str]) -> tuple[Cell, ...]:
 
 @page("/transactions/{id}", help="transactions")
 async def bank_transaction(visit: Visit, id: str) -> Response:
-    row = await visit.read(search.find, visit.organization_id, numeric(id))
+    row = await visit.read(store.find, visit.organization_id, numeric(id))
     account = await visit.read(accounts.find, visit.principal, row.account_id)
     matching = await visit.read(_matching, visit.organization_id, int(row.id))
     return visit.show(
         "bank_transaction.html",
         row=row,
         matching=matching,
-        match_words=match_words,
+        match_words=bank_words,
         written=await books.writer(visit, matching.match.connection_id, matching.match.client_id)
         if matching.match
         else str,

@@ -14,9 +14,9 @@ from kontobahn.dashboard.pages.audit_log import names_of_actors
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import Refusal
-from kontobahn.ledger.imports import Import, ImportMitProtokoll, Protokollzeile
 from kontobahn.ledger.routes import rewe
 from kontobahn.ledger.routes.rewe import ImporteQuery, ImportQuery
+from kontobahn.ledger.wire import Import, ImportMitProtokoll, Protokollzeile
 
 PATH = f"{ROOT}/batches"
 STATES = {

@@ -18,7 +18,7 @@ from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.once import ask_once, new_key
-from kontobahn.dashboard.pages.transmissions import STATES, TO_DO
+from kontobahn.dashboard.pages.ledger_connections import STATES, TO_DO
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
 from kontobahn.db import Tx
@@ -40,7 +40,7 @@ from kontobahn.ledger.kassenbuch import (
 from kontobahn.ledger.provider import ConnectionRef, Ledger
 from kontobahn.ledger.routes import duo
 from kontobahn.ledger.routes.duo import DropdownQuery, KassenbuchQuery, NewEntryQuery
-from kontobahn.ledger.uebermittlung import Uebermittlung, view
+from kontobahn.ledger.transmissions import Uebermittlung, view
 from kontobahn.ledger.wire import Kontonummer
 
 PATH = f"{ROOT}/cash-book"

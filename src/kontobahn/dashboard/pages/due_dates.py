@@ -10,14 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 from starlette.responses import Response
 
-from kontobahn.dashboard import books, figures, settlements, sheets
+from kontobahn.dashboard import books, figures, sheets
 from kontobahn.dashboard.books import ChosenBooks
 from kontobahn.dashboard.declare import ROOT, page
 from kontobahn.dashboard.lists import Filters, Rows
 from kontobahn.dashboard.pages import open_items
-from kontobahn.dashboard.pages.open_items import SIDES, OpenItemsFilter, Side
+from kontobahn.dashboard.pages.open_items import SIDES, OpenItemsFilter, Settlement, Settlements, Side
 from kontobahn.dashboard.pages.partner_statement import PAY, pay_key
-from kontobahn.dashboard.settlements import Settlement, Settlements
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
@@ -72,7 +71,7 @@ async def _read(visit: Visit) -> Shown:
     chosen = await books.choose(visit)
     filters: Filters[DueFilter] = visit.filters(DueFilter)
     found = await open_items.read(visit, chosen, filters.wanted)
-    settled = await settlements.of_items(visit, chosen, found.konten)
+    settled = await open_items.settlements_of(visit, chosen, found.konten)
     return await visit.off_loop(_shown, chosen, filters, found, settled)
 
 

@@ -14,12 +14,12 @@ from kontobahn.banking.connections import store as bank_connections
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.wire import NumericId
-from kontobahn.dashboard import figures, match_words, once
+from kontobahn.dashboard import bank_words, figures, once
+from kontobahn.dashboard.bank_words import CLASSES
 from kontobahn.dashboard.books import as_written, writer
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.lists import PAGE_SIZE
-from kontobahn.dashboard.match_words import CLASSES
-from kontobahn.dashboard.pages.transmissions import STATES
+from kontobahn.dashboard.pages.ledger_connections import STATES
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -255,7 +255,7 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Run | None) 
         bank_konto=_BANK.get(next((one.kontenrahmen for one in clients if one.connection_id in working), ""), "1200"),
         book_names=names,
         who_books=WHO_BOOKS,
-        words=match_words,
+        words=bank_words,
         acting=[(evidence, _(CLASSES[evidence])) for evidence in ACTING_CLASSES],
         once_field=once.FIELD,
         once_key=visit.form.text(once.FIELD) or once.new_key(),

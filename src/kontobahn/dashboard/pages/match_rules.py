@@ -24,6 +24,7 @@ from kontobahn.reconciliation import knowledge, store
 from kontobahn.reconciliation.accounts import Konto
 from kontobahn.reconciliation.core.model import Movement, Rule
 from kontobahn.reconciliation.core.special import Rules
+from kontobahn.reconciliation.inputs import movement_of
 from kontobahn.reconciliation.knowledge import (
     BooksQuery,
     Direction,
@@ -32,7 +33,6 @@ from kontobahn.reconciliation.knowledge import (
     NewMatchRule,
     NewMatchRules,
 )
-from kontobahn.reconciliation.movements import movement_of
 from kontobahn.reconciliation.store import Client
 
 RULES, LEARNED = f"{ROOT}/reconciliation-rules", f"{ROOT}/reconciliation-knowledge"

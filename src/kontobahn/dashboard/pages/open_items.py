@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from decimal import Decimal
 from operator import attrgetter
@@ -11,18 +11,65 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.dashboard import books, figures, settlements, sheets
+from kontobahn import money
+from kontobahn.dashboard import books, figures, sheets
 from kontobahn.dashboard.books import ChosenBooks, plain
-from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import ROOT, page
-from kontobahn.dashboard.lists import PAGE_SIZE, Filters, Rows
-from kontobahn.dashboard.settlements import Settlements
+from kontobahn.dashboard.lists import PAGE_SIZE, Cell, Filters, Rows
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
+from kontobahn.db import Tx
 from kontobahn.ledger.faelligkeiten import FaelligesKonto, Faelligkeiten
 from kontobahn.ledger.routes import rewe_read
 from kontobahn.ledger.routes.rewe_read import OposQuery
+from kontobahn.reconciliation import store
+from kontobahn.reconciliation.store import Client, ItemMatch, Taken
+
+# Payments that were matched with open items and that the books do not show yet: nobody is dunned, or paid, twice.
+
+
+Key = tuple[str, str]
+
+
+class Settlement(NamedTuple):
+    """The part of an open item that was matched, in the sign of the item, and what is left of it."""
+
+    amount: Decimal
+    left: Decimal
+    matches: list[ItemMatch]
+
+    @property
+    def is_handed_over(self) -> bool:
+        return bool(self.matches) and all(match.was_handed_over for match in self.matches)
+
+
+Settlements = dict[Key, Settlement]
+
+
+async def settlements_of(visit: Visit, chosen: ChosenBooks, konten: Iterable[FaelligesKonto]) -> Settlements:
+    """Returns what was matched with these open items, by person account and document."""
+    client = Client(visit.organization_id, chosen.connection.id, chosen.client_id or "")
+    return await visit.read(_read, client, konten)
+
+
+def _read(tx: Tx, client: Client, konten: Iterable[FaelligesKonto]) -> Settlements:
+    amounts = {(konto.kontonummer, item.beleg): money.to_minor(item.saldo) for konto in konten for item in konto.posten}
+    taken = {key: _pending(one, amounts[key]) for key, one in store.taken_from(tx, client).items() if key in amounts}
+    keys = [key for key, pending in taken.items() if pending]
+    matches = store.matches_of_items(tx, client, keys)
+    return {
+        key: Settlement(money.from_minor(taken[key]), money.from_minor(amounts[key] - taken[key]), matches.get(key, []))
+        for key in keys
+    }
+
+
+def _pending(taken: Taken, open_minor: int) -> int:
+    """Returns what is not in the books yet, as far as it has the sign of the item."""
+    pending = taken.left_of(open_minor).pending_minor
+    low, high = sorted((0, open_minor))
+    return min(max(pending, low), high)
+
 
 PATH = f"{ROOT}/open-items"
 Side = Literal["debitors", "creditors"]
@@ -99,7 +146,7 @@ async def open_items(visit: Visit) -> Response:
     found = await read(visit, chosen, filters.wanted)
     konten = await visit.off_loop(_searched, chosen, found.konten, filters.wanted.search)
     labels = {"side": _("Side"), "stichtag": _("Cut-off date"), "search": _("Search")}
-    settled = await settlements.of_items(visit, chosen, konten)
+    settled = await settlements_of(visit, chosen, konten)
     sides = await visit.off_loop(_sides, filters, konten, settled)
     return visit.show(
         "open_items.html", chosen=chosen, filters=filters, found=found, sides=[one for one in sides if one.number], ages=AGES,

@@ -17,15 +17,14 @@ from kontobahn.api import request_log
 from kontobahn.api.request_log import DayUse, Recent
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
-from kontobahn.banking.transactions import habits as habits_at_banks
-from kontobahn.banking.transactions.habits import Recurring
-from kontobahn.dashboard import bank_words, bookshelf, charts, figures, first_steps, ledger_figures, outlook, todo
-from kontobahn.dashboard.bookshelf import ShelvedBooks
+from kontobahn.banking.transactions import store as habits_at_banks
+from kontobahn.banking.transactions.store import Recurring
+from kontobahn.dashboard import bank_words, bookshelf, charts, figures, todo
+from kontobahn.dashboard.bookshelf import OpenItem, OpenItems, Outlook, ShelvedBooks, Side, Span, Vat, When
 from kontobahn.dashboard.declare import ROOT, page
-from kontobahn.dashboard.ledger_figures import OpenItems, Span, Vat
 from kontobahn.dashboard.lists import PAGE_SIZE
-from kontobahn.dashboard.outlook import OpenItem, Outlook, Side, When
-from kontobahn.dashboard.pages.credit_statement import days_left
+from kontobahn.dashboard.pages import first_steps
+from kontobahn.dashboard.pages.api_usage import days_left
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
@@ -95,11 +94,9 @@ class Money(NamedTuple):
 async def overview(visit: Visit) -> Response:
     facts = await visit.read(_facts, visit.principal.organization_id, visit.organization_id, visit.today)
     shelved = await bookshelf.shelf(visit.context, visit.organization_id)
-    spans = ledger_figures.months_and_quarters(visit.today)
-    found = await ledger_figures.open_items(visit.context, visit.principal, visit.organization_id, shelved, visit.today)
-    vats = await asyncio.gather(
-        *(ledger_figures.vat(visit.context, visit.principal, books, spans) for books in shelved)
-    )
+    spans = bookshelf.months_and_quarters(visit.today)
+    found = await bookshelf.open_items(visit.context, visit.principal, visit.organization_id, shelved, visit.today)
+    vats = await asyncio.gather(*(bookshelf.vat(visit.context, visit.principal, books, spans) for books in shelved))
     sums, expected = await visit.off_loop(_due, found, facts, visit.today)
     developers = facts.developers
     return visit.show(
@@ -164,7 +161,7 @@ def _to_pay(rows: list[Due], last: date) -> int:
 def _money_facts(tx: Tx, organization_id: str, today: date) -> tuple[list[AccountRow], list[Recurring]]:
     rows = accounts.of_organization(tx, organization_id)
     in_euros = [row for row in rows[:MAX_ADDED_UP] if row.currency_code == CURRENCY]
-    return rows, habits_at_banks.find(tx, in_euros, today)
+    return rows, habits_at_banks.find_recurring(tx, in_euros, today)
 
 
 def _steps(tx: Tx, organization_id: str) -> Steps:
@@ -177,7 +174,7 @@ def _steps(tx: Tx, organization_id: str) -> Steps:
 
 def _due(found: OpenItems, facts: Facts, today: date) -> tuple[dict[tuple[Side, When], int], Outlook]:
     start = _euros([account for account, _days in facts.accounts])
-    return outlook.by_class(found.items, today), outlook.outlook(start, found.items, facts.habits, today)
+    return bookshelf.by_class(found.items, today), bookshelf.outlook(start, found.items, facts.habits, today)
 
 
 def _money(rows: list[AccountRow]) -> list[Money]:
@@ -318,7 +315,7 @@ async def outlook_page(visit: Visit) -> Response:
     filters = visit.filters(OutlookFilter)
     found = await _open_items(visit)
     rows, habits = await visit.read(_money_facts, visit.organization_id, visit.today)
-    expected = await visit.off_loop(outlook.outlook, _euros(rows), found.items, habits, visit.today)
+    expected = await visit.off_loop(bookshelf.outlook, _euros(rows), found.items, habits, visit.today)
     wanted = filters.wanted.direction
     fitting = [row for row in expected.with_balance() if not wanted or (row[0].amount > 0) == (wanted == "in")]
     start = _start(filters.after)
@@ -346,11 +343,11 @@ async def due_page(visit: Visit) -> Response:
 
 async def _open_items(visit: Visit) -> OpenItems:
     shelved = await bookshelf.shelf(visit.context, visit.organization_id)
-    return await ledger_figures.open_items(visit.context, visit.principal, visit.organization_id, shelved, visit.today)
+    return await bookshelf.open_items(visit.context, visit.principal, visit.organization_id, shelved, visit.today)
 
 
 def _fitting(items: list[OpenItem], wanted: DueFilter, today: date) -> list[OpenItem]:
-    found = [item for item in items if item.side == wanted.side and wanted.when in ("", outlook.when(item, today))]
+    found = [item for item in items if item.side == wanted.side and wanted.when in ("", bookshelf.when(item, today))]
     return sorted(found, key=lambda item: (item.due, item.konto, item.beleg))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from kontobahn.access import audit
@@ -17,26 +17,31 @@ from kontobahn.api.declare import Endpoint
 from kontobahn.clock import berlin_date
 from kontobahn.dashboard import books as book_pages
 from kontobahn.dashboard import figures, words
-from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form, words_of
-from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.lists import PAGE_SIZE, Cell
 from kontobahn.dashboard.pages import partners
+from kontobahn.dashboard.pages.audit_log import names_of_actors
+from kontobahn.dashboard.pages.ledger_connections import STATES as TRANSMISSION_STATES
+from kontobahn.dashboard.pages.order_files import NoFilters
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import N_, _
+from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, NotFound, Refusal
-from kontobahn.formats.invoices.findings import Finding, Remark
-from kontobahn.formats.invoices.model import Invoice
+from kontobahn.formats.invoices.model import Finding, Invoice, Remark
+from kontobahn.formats.invoices.pdf import Proposal
+from kontobahn.ledger.connections import list_clients
+from kontobahn.ledger.provider import Transmission
 from kontobahn.money import from_minor, to_minor
-from kontobahn.payables import booking, document, mailbox, routes, store, unread
+from kontobahn.payables import booking, by_hand, document, handover, mailbox, routes, store
 from kontobahn.payables.booking import MAX_ROWS, BookingAccount, NewPayableBooking, PayableBooking
+from kontobahn.payables.by_hand import NewPayable
 from kontobahn.payables.document import Section
+from kontobahn.payables.handover import HandoverRow, NewHandover
 from kontobahn.payables.intake import NoInvoice
 from kontobahn.payables.routes import FilesQuery
 from kontobahn.payables.rules import MAY, Status, is_to_be_paid
-from kontobahn.payables.store import FileRow, PayableRow, StepRow
-from kontobahn.payables.unread import Waiting
+from kontobahn.payables.store import FileRow, PayableRow, StepRow, UnreadRow, Waiting
 from kontobahn.payables.wire import Payable, payable_view
 
 PATH = f"{ROOT}/payables"
@@ -133,7 +138,7 @@ def _listed(tx: Tx, organization_id: str, status: Status | None, before: str) ->
     return Listed(
         store.latest(tx, organization_id, status, before[:MAX_ID_LENGTH], PAGE_SIZE + 1),
         store.waiting(tx, organization_id),
-        unread.latest(tx, organization_id, UNREAD_SHOWN),
+        store.latest_unread(tx, organization_id, UNREAD_SHOWN),
         read_from is not None and bool(read_from.trouble),
     )
 
@@ -356,3 +361,141 @@ async def hold(visit: Visit, id: str) -> Response:
 @action("/payables/{id}/confirm", role="member", confirm=True)
 async def confirm(visit: Visit, id: str) -> Response:
     return await _decide(visit, id, routes.confirm_stop, lambda _payable: _("Confirmed. The invoice can be released."))
+
+
+# Files that no invoice could be read from: looked at, and typed as an invoice beside the file, or set aside.
+
+
+KINDS = {"invoice": N_("Invoice"), "credit_note": N_("Credit note")}
+
+
+class FileFacts(NamedTuple):
+    file: FileRow
+    waiting: UnreadRow | None
+    payable_id: str
+
+
+@page("/payables/files/{id}", help="payables-by-hand")
+async def unread_file(visit: Visit, id: str) -> Response:
+    facts = await visit.read(_facts_of_file, visit, id)
+    if facts.payable_id:
+        return visit.redirect(f"{PATH}/{facts.payable_id}")
+    proposal = facts.waiting.proposed if facts.waiting else store.NOTHING_PROPOSED
+    findings = msgspec.json.decode(facts.file.refused, type=list[Finding])
+    return visit.show(
+        "payable_by_hand.html",
+        frames=True,
+        file=facts.file,
+        is_pdf=facts.file.media_type == "application/pdf",
+        is_waiting=facts.waiting is not None,
+        note=facts.waiting.note if facts.waiting else "",
+        reasons=[one.message(words.language()) for one in findings[:3]],
+        proposed=_proposed(proposal),
+        kinds=[(kind, _(text)) for kind, text in KINDS.items()],
+    )
+
+
+def _facts_of_file(tx: Tx, visit: Visit, file_id: str) -> FileFacts:
+    if len(file_id) > MAX_ID_LENGTH:
+        raise NotFound("File not found.")
+    file = store.find_file(tx, visit.principal, file_id)
+    payable = store.payable_in(tx, file.organization_id, file.id)
+    return FileFacts(file, store.find_unread(tx, file.organization_id, file.id), payable.id if payable else "")
+
+
+def _proposed(proposal: Proposal) -> dict[str, str]:
+    """The facts that its text says plainly, as they stand in the fields of the form."""
+    total = proposal.total_minor
+    return {
+        "number": proposal.number or "",
+        "issue_date": proposal.issued_on.isoformat() if proposal.issued_on else "",
+        "total": "" if total is None else figures.plain_amount(total),
+        "iban": proposal.iban or "",
+    }
+
+
+@action("/payables/files/{id}")
+async def type_payable(visit: Visit, id: str) -> Response:
+    values = visit.form.values
+    values["file_id"] = [id]
+    for name in ("currency_code", "vat_id"):
+        values[name] = ["".join(visit.form.text(name).upper().split())]
+    typed = visit.form.read(NewPayable)
+    if typed is not None:
+        with visit.form.refusals():
+            answer = await visit.ask(by_hand.create_payable, body=typed)
+            return visit.redirect(f"{PATH}/{answer.data.id}", _("The invoice has been entered."))
+    response: Response = await unread_file.handler(visit, id)
+    return response
+
+
+@page("/payables/files/{id}/file")
+async def unread_content(visit: Visit, id: str) -> Response:
+    if len(id) > MAX_ID_LENGTH:
+        raise NotFound("File not found.")
+    file = await visit.ask(routes.get_received_file, id=id)
+    return visit.framed(file.content, file.media_type, file.file_name)
+
+
+@action("/payables/files/{id}/aside")
+async def set_aside(visit: Visit, id: str) -> Response:
+    facts = await visit.read(_facts_of_file, visit, id)
+    await visit.write(store.remove_unread, facts.file.organization_id, facts.file.id)
+    return visit.redirect(PATH, _("The file is set aside. It is kept."))
+
+
+# Received invoices for whoever keeps the books elsewhere: what waits to be handed over, and what was.
+
+
+HANDOVERS_PATH = f"{ROOT}/payables/handovers"
+
+
+class HandoverForm(Struct):
+    connection_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    client_id: Annotated[str, Meta(max_length=64)] = ""
+
+
+@page("/payables/handovers", help="payables-handover")
+async def handovers(visit: Visit) -> Response:
+    filters = visit.filters(NoFilters)
+    rows, waiting, sent = await visit.read(_facts_of_handovers, visit.organization_id, filters.after[:64])
+    names = {
+        (one.connection_id, one.client_id): one.name for one in await list_clients(visit.context, visit.organization_id)
+    }
+    return visit.show(
+        "payables_handovers.html",
+        sent=sent,
+        states=TRANSMISSION_STATES,
+        list=filters.first_page(rows, lambda row: row.id),
+        waiting=[(*books, names.get(books, books[1]), number) for books, number in sorted(waiting.items())],
+        names=names,
+        authors=await names_of_actors(visit, visit.organization_id),
+        at=HANDOVERS_PATH,
+    )
+
+
+def _facts_of_handovers(
+    tx: Tx, organization_id: str, before: str
+) -> tuple[list[HandoverRow], dict[tuple[str, str], int], dict[str, list[Transmission]]]:
+    """Hand-overs, invoices that wait by books, and the files of each hand-over that go to a provider by themselves."""
+    rows = handover.latest(tx, organization_id, before, PAGE_SIZE + 1)
+    sent = {row.id: handover.sent_files(tx, row) for row in rows}
+    return rows, handover.count_waiting(tx, organization_id), sent
+
+
+@action("/payables/handovers")
+async def hand_over(visit: Visit) -> Response:
+    wanted = visit.form.read(HandoverForm)
+    if wanted is not None:
+        with visit.form.refusals(connection_id="", client_id=""):
+            body = NewHandover(connection_id=wanted.connection_id, client_id=wanted.client_id or None)
+            made = (await visit.ask(handover.create_payables_handover, body=body)).data
+            text = ngettext("One invoice was handed over.", "%(num)s invoices were handed over.", made.invoices)
+            return visit.redirect(HANDOVERS_PATH, text)
+    response: Response = await handovers.handler(visit)
+    return response
+
+
+@page("/payables/handovers/{id}/file")
+async def handover_file(visit: Visit, id: str) -> Response:
+    return visit.stream(await visit.ask(handover.get_payables_handover_file, id=id[:64]))

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from kontobahn.dashboard import books, figures, sheets
 from kontobahn.dashboard.books import MONTHS, ChosenBooks, plain
-from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import page
+from kontobahn.dashboard.lists import Cell
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from kontobahn import log
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
-from kontobahn.dashboard import books, figures, match_words, once
+from kontobahn.dashboard import bank_words, books, figures, once
 from kontobahn.dashboard.books import plain
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.lists import MAX_TYPED, PAGE_SIZE, Filters, Rows
@@ -27,10 +27,9 @@ from kontobahn.ledger.connections import open_books
 from kontobahn.ledger.faelligkeiten import FaelligerPosten, Faelligkeiten
 from kontobahn.ledger.konto import is_personenkonto, technical
 from kontobahn.ledger.opos import OposSelection
-from kontobahn.reconciliation import matches, proposals, runs, store, transactions
+from kontobahn.reconciliation import matches, runs, store, transactions
 from kontobahn.reconciliation.core.model import LineKind
-from kontobahn.reconciliation.matches import NewMatch, NewMatchLine, NewMatchUndo
-from kontobahn.reconciliation.proposals import MAX_CONFIRMATIONS, NewConfirmations
+from kontobahn.reconciliation.matches import MAX_CONFIRMATIONS, NewConfirmations, NewMatch, NewMatchLine, NewMatchUndo
 from kontobahn.reconciliation.runs import NewRun
 from kontobahn.reconciliation.store import AccountSettings, ProposalRow
 from kontobahn.reconciliation.transactions import (
@@ -94,7 +93,7 @@ async def reconciliation_list(visit: Visit) -> Response:
         filters=filters,
         chosen=chosen,
         list=_page_of(filters, found),
-        words=match_words,
+        words=bank_words,
         once_field=once.FIELD,
         once_key=visit.form.text(once.FIELD) or once.new_key(),
     )
@@ -151,7 +150,7 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
         found=found,
         waiting=waiting,
         live=live,
-        text=match_words.marked(found.purpose or "", waiting[0].reasons if waiting else []),
+        text=bank_words.marked(found.purpose or "", waiting[0].reasons if waiting else []),
         beside=beside,
         others=others,
         items=await _items(visit, found.account_id, waiting),
@@ -160,8 +159,8 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
         hand=_by_hand(visit, waiting, written),
         written=written,
         rule_from=_rule_from(found),
-        words=match_words,
-        kinds=[(kind, _(words)) for kind, words in match_words.KINDS.items() if kind != "skonto"],
+        words=bank_words,
+        kinds=[(kind, _(words)) for kind, words in bank_words.MATCH_KINDS.items() if kind != "skonto"],
     )
 
 
@@ -299,7 +298,7 @@ async def _after(visit: Visit, id: str) -> str:
 async def confirm_match(visit: Visit, id: str) -> Response:
     after = await _after(visit, id)
     with visit.form.refusals():
-        await visit.ask(proposals.confirm_proposal, id=visit.form.text("proposal"))
+        await visit.ask(matches.confirm_proposal, id=visit.form.text("proposal"))
         return visit.redirect(after, _("The payment is matched."))
     return await _again(visit, id)
 
@@ -307,7 +306,7 @@ async def confirm_match(visit: Visit, id: str) -> Response:
 @action("/reconciliation/{id}/reject")
 async def reject_match(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
-        await visit.ask(proposals.reject_proposal, id=visit.form.text("proposal"))
+        await visit.ask(matches.reject_proposal, id=visit.form.text("proposal"))
         return visit.redirect(f"{PATH}/{numeric(id)}", _("This is not proposed again."))
     return await _again(visit, id)
 
@@ -400,7 +399,7 @@ async def all_clear(visit: Visit, account: str) -> Response:
     paid = {one.id: one for one in await visit.read(transactions.views_of, visit.organization_id, ids)}
     amounts = [sum((line.amount for line in row.lines), Decimal()) for row in found]
     return visit.show(
-        "reconciliation_clear.html", found=found, paid=paid, account=account, words=match_words,
+        "reconciliation_clear.html", found=found, paid=paid, account=account, words=bank_words,
         total=sum(amounts, Decimal()), came=sum((one for one in amounts if one > 0), Decimal()),
         went=sum((one for one in amounts if one < 0), Decimal()), written=await _writer(visit, account),
     )  # fmt: skip
@@ -418,7 +417,7 @@ async def confirm_all_clear(visit: Visit, account: str) -> Response:
     await visit.read(_sure, visit, int(numeric(account)))
     with visit.form.refusals():
         body = NewConfirmations(ids=visit.form.all("proposal")[:MAX_CONFIRMATIONS])
-        answers = (await visit.ask(proposals.confirm_proposals, body=body)).data
+        answers = (await visit.ask(matches.confirm_proposals, body=body)).data
         done = sum(one.match_id is not None for one in answers)
         text = ngettext("One payment is matched.", "%(num)s payments are matched.", done)
         if done < len(answers):

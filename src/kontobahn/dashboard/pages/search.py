@@ -10,15 +10,15 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from kontobahn.api.languages import LANGUAGES
+from kontobahn.api.pages import LANGUAGES
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.payments.store import PaymentRow, PaymentSearch
-from kontobahn.banking.search import Word, fits
-from kontobahn.banking.transactions import search as transactions
-from kontobahn.banking.transactions.search import TransactionSearch
+from kontobahn.banking.transactions import store as transactions
+from kontobahn.banking.transactions.store import TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.banking.wire import Word, fits
 from kontobahn.dashboard import bank_words, bookshelf, figures
 from kontobahn.dashboard.bookshelf import ShelvedBooks
 from kontobahn.dashboard.declare import ROOT, page

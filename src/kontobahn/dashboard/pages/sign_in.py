@@ -8,17 +8,20 @@ from urllib.parse import urlencode
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.access import invitations, letters, passwords, sessions
-from kontobahn.api.languages import LANGUAGES
+from kontobahn.access import identities, invitations, sessions, users
+from kontobahn.access.identities import Shown
+from kontobahn.api.pages import LANGUAGES
 from kontobahn.api.wire import Text
 from kontobahn.auth.users import Email
-from kontobahn.dashboard import first_run, first_steps, passkeys, people, provider_sign_in, security, sign_in
+from kontobahn.dashboard import confirmation, first_run, forms, people, security, sign_in
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
+from kontobahn.dashboard.pages import first_steps
 from kontobahn.dashboard.people import THEMES, Preferences
+from kontobahn.dashboard.sign_in import Way
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
-from kontobahn.errors import Unauthorized
+from kontobahn.errors import Refusal, Unauthorized, Unavailable
 
 Password = Annotated[str, Meta(min_length=12, max_length=200)]
 
@@ -82,21 +85,21 @@ async def do_second_step(visit: Visit) -> Response:
 async def passkey_options(visit: Visit) -> Response:
     """Asked for by the script when somebody wants to sign in with a passkey."""
     await sign_in.count_attempt(visit)
-    return visit.json(await passkeys.begin_sign_in(visit))
+    return visit.json(await sign_in.begin_passkey_sign_in(visit))
 
 
 @action("/sign-in/passkey", caller="anybody")
 async def do_passkey_sign_in(visit: Visit) -> Response:
     form = visit.form
     with form.refusals():
-        user = await passkeys.finish_sign_in(visit, form.text("ticket"), form.text("answer"))
+        user = await sign_in.finish_passkey_sign_in(visit, form.text("ticket"), form.text("answer"))
         await sign_in.open_session(visit, user)
         return visit.redirect(_next(visit))
     return _show_sign_in(visit)
 
 
 def _show_sign_in(visit: Visit) -> Response:
-    return visit.show("sign_in.html", next=_next(visit), provider=provider_sign_in.name(visit))
+    return visit.show("sign_in.html", next=_next(visit), provider=sign_in.provider_name(visit))
 
 
 def _next(visit: Visit) -> str:
@@ -110,7 +113,7 @@ async def sign_out(visit: Visit) -> Response:
     await visit.write(sessions.end, visit.principal, visit.person.session.id, visit.actor)
     visit.new_cookies |= {"session": "", "organization": ""}
     done = visit.redirect(f"{ROOT}/sign-in", _("You have been signed out."))
-    return await provider_sign_in.sign_out(visit) or done
+    return await sign_in.sign_out_at_provider(visit) or done
 
 
 @page("/forgotten-password", caller="anybody", help="sign-in")
@@ -129,7 +132,7 @@ async def send_password_link(visit: Visit) -> Response:
     wanted = visit.form.read(Forgotten) if settings.smtp_url else None
     if wanted is not None:
         await sign_in.count_attempt(visit)
-        await visit.write(letters.send_requested_link, visit.context.vault, settings, wanted.email, visit.actor)
+        await visit.write(invitations.send_requested_link, visit.context.vault, settings, wanted.email, visit.actor)
         text = _("If somebody signs in with this address, a link is on its way there.")
         return visit.redirect(f"{ROOT}/sign-in", text)
     response: Response = await forgotten_password.handler(visit)
@@ -143,7 +146,7 @@ class NewPassword(Struct):
 @page("/password", caller="anybody", help="sign-in")
 async def new_password_page(visit: Visit) -> Response:
     """The page that the link of an administrator leads to."""
-    await visit.read(passwords.check_reset, visit.context.vault, _token(visit))
+    await visit.read(users.check_reset, visit.context.vault, _token(visit))
     return visit.show("new_password.html", token=_token(visit))
 
 
@@ -155,10 +158,10 @@ async def set_new_password(visit: Visit) -> Response:
         await sign_in.count_attempt(visit)
         with visit.form.refusals():
             # Looked at first: only somebody with a link gets a password hashed.
-            await visit.read(passwords.check_reset, visit.context.vault, _token(visit))
+            await visit.read(users.check_reset, visit.context.vault, _token(visit))
             password_hash = await sign_in.hash_password(visit, wanted.password)
             await visit.write(
-                passwords.reset, visit.context.vault, _token(visit), password_hash=password_hash, actor=visit.actor
+                users.reset_password, visit.context.vault, _token(visit), password_hash=password_hash, actor=visit.actor
             )
             return visit.redirect(f"{ROOT}/sign-in", _("Your new password is set. Sign in with it."))
     return visit.show("new_password.html", token=_token(visit))
@@ -211,7 +214,7 @@ async def invitation_page(visit: Visit, token: str) -> Response:
 def _show_invitation(visit: Visit, token: str) -> Response:
     return visit.show(
         "invitation.html", sign_in=f"{ROOT}/sign-in?{urlencode({'next': f'{ROOT}/invitation/{token}'})}", token=token,
-        provider=provider_sign_in.name(visit),
+        provider=sign_in.provider_name(visit),
     )  # fmt: skip
 
 
@@ -274,3 +277,82 @@ async def change_look(visit: Visit) -> Response:
     if visit.person is not None and wanted != before:
         await visit.write(people.save_preferences, visit.principal, wanted)
     return visit.redirect(_next(visit))
+
+
+# Accounts at the identity provider: signing in with one, accepting an invitation with it, linking and unlinking it.
+
+
+SIGN_IN, PROFILE = f"{ROOT}/sign-in", f"{ROOT}/profile"
+
+
+@action("/sign-in/provider", caller="anybody")
+async def set_out(visit: Visit) -> Response:
+    return await _set_out(visit, Way("sign in", security.local_path(visit.form.text("next"), ROOT)))
+
+
+@action("/invitation/{token}/provider", caller="anybody")
+async def accept_invitation_at_provider(visit: Visit, token: str) -> Response:
+    # Looked at first: only somebody with an invitation is led on.
+    await visit.read(invitations.find_pending, visit.context.vault, token)
+    return await _set_out(visit, Way("invitation", f"{ROOT}/invitation/{token}", token=token))
+
+
+@action("/profile/account/link", own=True, role="read_only", confirm=True)
+async def link(visit: Visit) -> Response:
+    assert visit.person is not None
+    return await _set_out(visit, Way("link", PROFILE, session_id=visit.person.session.id))
+
+
+@action("/profile/account/{id}/unlink", own=True, role="read_only", confirm=True)
+async def unlink(visit: Visit, id: str) -> Response:
+    issuer = sign_in.provider_issuer(visit)
+    removed = await visit.write(identities.unlink, visit.principal, id, issuer, visit.actor)
+    return visit.redirect(PROFILE, _("“%(name)s” is no longer linked.", name=removed.label))
+
+
+async def _set_out(visit: Visit, way: Way) -> Response:
+    await sign_in.count_attempt(visit)
+    try:
+        return await sign_in.set_out_to_provider(visit, way)
+    except Unavailable as error:
+        return _back(visit, way, error)
+
+
+@page("/sign-in/provider/callback", caller="anybody", help="sign-in")
+async def come_back(visit: Visit) -> Response:
+    """The page that the provider sends people to. Its address has a code in it, so that it leads on at once."""
+    sign_in.provider_of(visit)
+    way = Way("sign in", ROOT)
+    try:
+        state, way = await sign_in.take_return(visit)
+        shown = await sign_in.redeem_code(visit, state, way)
+        return await _arrive(visit, way, shown)
+    except (Refusal, Unavailable) as error:
+        if way.purpose == "confirm":
+            return await confirmation.ask(visit, way.next, way.form, forms.refusal(str(error)))
+        return _back(visit, way, error)
+
+
+async def _arrive(visit: Visit, way: Way, shown: Shown) -> Response:
+    if way.purpose == "confirm":
+        await sign_in.confirm_by_provider(visit, way, shown)
+        return visit.show("confirmed.html", path=way.next, kept=way.form)
+    if way.purpose == "link":
+        assert visit.person is not None
+        await visit.write(identities.link, visit.person.user, shown, visit.actor)
+        return visit.redirect(PROFILE, _("“%(name)s” is linked to you. You can sign in with it.", name=shown.label))
+    if way.purpose == "invitation":
+        await sign_in.accept_by_provider(visit, way.token, shown)
+        return visit.redirect(ROOT, _("Welcome. You are now part of the organisation."))
+    ticket = await sign_in.enter_by_provider(visit, shown)
+    if ticket:
+        return visit.show("second_step.html", form=Form(), ticket=ticket, next=way.next)
+    return visit.redirect(way.next)
+
+
+def _back(visit: Visit, way: Way, error: Refusal | Unavailable) -> Response:
+    """Leads to the page that the person came from, with what went wrong."""
+    back = way.next
+    if way.purpose == "sign in":
+        back = SIGN_IN if way.next == ROOT else f"{SIGN_IN}?{urlencode({'next': way.next})}"
+    return visit.redirect(back, forms.refusal(str(error)), "bad")

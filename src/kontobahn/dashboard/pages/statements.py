@@ -13,14 +13,14 @@ from kontobahn.banking.imports import routes
 from kontobahn.banking.imports import store as imports
 from kontobahn.banking.imports.routes import StatementImportReport, StatementsQuery
 from kontobahn.banking.imports.store import ImportRow
-from kontobahn.dashboard import first_steps
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.forms import refusal
 from kontobahn.dashboard.lists import PAGE_SIZE
-from kontobahn.dashboard.refusals import refusal
+from kontobahn.dashboard.pages import first_steps
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import NotFound, Refusal
-from kontobahn.formats.statements.model import ALLOW_GAPS, UNBALANCED
+from kontobahn.formats.statements import ALLOW_GAPS, UNBALANCED
 
 PATH = f"{ROOT}/statements"
 MAX_ID_LENGTH = 64

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import NamedTuple
 
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.access import client_access, invitations, keys, letters, passwords, users
+from kontobahn.access import client_access, invitations, keys, organizations, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.client_access import Listed
 from kontobahn.access.invitations import Invitation, NewInvitation
-from kontobahn.access.passwords import NewPasswordReset
 from kontobahn.access.principal import CLIENT_ROLES, ROLES, ClientRole, Principal, Role
-from kontobahn.access.users import User
+from kontobahn.access.users import NewPasswordReset, User
+from kontobahn.api.wire import Name
 from kontobahn.auth.users import Email
 from kontobahn.banking.connections import store as connections
+from kontobahn.banking.payments import releases
+from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.people import ROLE_NAMES
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
+from kontobahn.money import to_minor
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
@@ -100,7 +104,7 @@ def _invite(
     made = invitations.create(
         tx, vault, principal, email=wanted.email, role=wanted.role, days=settings.invitation_days, actor=actor
     )
-    return made, letters.send_invitation(tx, vault, settings, made)
+    return made, invitations.send_invitation(tx, vault, settings, made)
 
 
 @action("/team/invitations/{id}/revoke", own=True, role="admin")
@@ -129,7 +133,7 @@ async def make_password_link(visit: Visit, id: str) -> Response:
         made, is_mailed = await visit.write(
             _password_link, visit.context.vault, settings, visit.principal, id, visit.actor
         )
-        link = passwords.link(settings.base_url, made.secret)
+        link = users.reset_link(settings.base_url, made.secret)
         return visit.show("team_password_link.html", made=made, link=link, is_mailed=is_mailed)
     response: Response = await team.handler(visit)
     return response
@@ -139,8 +143,8 @@ def _password_link(
     tx: Tx, vault: Vault, settings: Settings, principal: Principal, user_id: str, actor: Actor
 ) -> tuple[NewPasswordReset, bool]:
     user = users.get(tx, principal, user_id)
-    made = passwords.create_reset(tx, vault, user, hours=settings.password_reset_hours, actor=actor, by=principal)
-    return made, letters.send_password_link(tx, vault, settings, made)
+    made = users.create_reset(tx, vault, user, hours=settings.password_reset_hours, actor=actor, by=principal)
+    return made, invitations.send_password_link(tx, vault, settings, made)
 
 
 @page("/team/{id}/delete", own=True, role="admin", help="team")
@@ -202,4 +206,53 @@ async def withdraw_access(visit: Visit) -> Response:
         await visit.write(client_access.withdraw, visit.principal, form.text("user"), form.text("client"), visit.actor)
         return visit.redirect(ACCESS, _("The access has ended."))
     response: Response = await team.handler(visit)
+    return response
+
+
+# The organisation that is looked at: its name, and where its address and its first steps are.
+
+
+COMPANY_PATH = f"{ROOT}/company"
+
+
+class Company(Struct):
+    name: Name
+
+
+class PaymentLimit(Struct):
+    # Empty for none.
+    limit: Decimal | None = None
+
+
+@page("/company", help="company")
+async def company(visit: Visit) -> Response:
+    assert visit.person is not None
+    limit = await visit.read(releases.limit_of, visit.organization_id)
+    return visit.show(
+        "company.html", organization=visit.person.looking_at, limit="" if limit is None else figures.plain_amount(limit)
+    )
+
+
+@action("/company", role="admin")
+async def rename(visit: Visit) -> Response:
+    wanted = visit.form.read(Company)
+    if wanted is not None:
+        await visit.write(organizations.rename, visit.organization_id, wanted.name, visit.actor)
+        return visit.redirect(COMPANY_PATH, _("The company is now called “%(name)s”.", name=wanted.name))
+    response: Response = await company.handler(visit)
+    return response
+
+
+@action("/company/payment-limit", role="admin", factor=True)
+async def set_payment_limit(visit: Visit) -> Response:
+    wanted = visit.form.read(PaymentLimit)
+    if wanted is not None:
+        with visit.form.refusals(amount="limit"):
+            limit = None if wanted.limit is None else to_minor(wanted.limit)
+            await visit.write(releases.set_limit, visit.organization_id, limit, visit.actor, by=visit.principal)
+            if limit is None:
+                return visit.redirect(COMPANY_PATH, _("Payments no longer need a second person's release."))
+            text = _("Payments above %(amount)s now need a second person's release.", amount=figures.money(limit))
+            return visit.redirect(COMPANY_PATH, text)
+    response: Response = await company.handler(visit)
     return response

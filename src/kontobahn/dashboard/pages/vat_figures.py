@@ -18,11 +18,10 @@ from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.errors import BadRequest, NotFound
-from kontobahn.ledger.own_books import Versteuerung
+from kontobahn.ledger.provider import Versteuerung
 from kontobahn.ledger.routes import rewe_read
 from kontobahn.ledger.routes.rewe_read import UmsatzsteuerQuery
-from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxLine, TaxSelection
-from kontobahn.ledger.wire import Steuerart, Umsatzsteuer, UmsatzsteuerZeile
+from kontobahn.ledger.wire import Steuerart, TaxedBooking, TaxLine, TaxSelection, Umsatzsteuer, UmsatzsteuerZeile
 
 KINDS: dict[Steuerart, str] = {
     "UMSATZSTEUER": N_("Taxable supplies"),

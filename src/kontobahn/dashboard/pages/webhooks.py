@@ -18,8 +18,7 @@ from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
 from kontobahn.events import event_log, webhook_endpoints, webhook_url
-from kontobahn.events import resend_failed as resending
-from kontobahn.events.resend_failed import MAX_RESENT, ResendFailed, Resent
+from kontobahn.events.event_log import MAX_RESENT, ResendFailed, Resent
 from kontobahn.events.webhook_endpoints import NewWebhookEndpoint, WebhookEndpoint
 from kontobahn.events.webhook_url import NewWebhookUrl
 from kontobahn.webhooks import entries, receiver
@@ -201,7 +200,7 @@ async def resend_failed(visit: Visit) -> Response:
     if since is not None:
         with visit.form.refusals():
             body = ResendFailed(since=to_datetime(since))
-            sent: Any = await visit.ask(resending.resend_failed_events, query=OrganizationQuery(), body=body)
+            sent: Any = await visit.ask(event_log.resend_failed_events, query=OrganizationQuery(), body=body)
             return visit.redirect(PATH, _resent(sent.data))
     return await _ask_to_resend(visit, visit.principal.organization_id, WEBHOOK_URL, PATH)
 
@@ -218,7 +217,7 @@ async def resend_failed_to(visit: Visit, id: str) -> Response:
     if since is not None:
         with visit.form.refusals():
             body = ResendFailed(since=to_datetime(since))
-            sent: Any = await visit.ask(resending.resend_failed_events_to_endpoint, id=id, body=body)
+            sent: Any = await visit.ask(event_log.resend_failed_events_to_endpoint, id=id, body=body)
             return visit.redirect(f"{PATH}/endpoints/{id}", _resent(sent.data))
     response: Response = await ask_to_resend_to.handler(visit, id)
     return response

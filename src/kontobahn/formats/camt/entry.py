@@ -11,16 +11,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 import msgspec
 from lxml import etree
 
-from kontobahn.formats.statements.model import (
-    NOBODY,
-    Amount,
-    Entry,
-    Opening,
-    Party,
-    StatementAccount,
-    StatementError,
-    Status,
-)
+from kontobahn.formats.statements import NOBODY, Amount, Entry, Opening, Party, StatementAccount, StatementError, Status
 from kontobahn.formats.statements.purpose import Purpose, join_lines, parse, provided, reference
 from kontobahn.formats.statements.source import (
     Remark,

@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from kontobahn.formats.cii import GUIDELINES
 from kontobahn.formats.cii.terms import NAMESPACES
-from kontobahn.formats.cii.writer import GUIDELINES
 
 _AGREEMENT = "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeAgreement"
 _SETTLEMENT = "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeSettlement"

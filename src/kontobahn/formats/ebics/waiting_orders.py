@@ -8,12 +8,21 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from kontobahn.formats.ebics.documents import EbicsError, add, at, child, local, read_document, text_at, written
+from kontobahn.formats.ebics.documents import (
+    EbicsError,
+    add,
+    at,
+    child,
+    decoded,
+    encoded,
+    local,
+    read_document,
+    text_at,
+    written,
+)
 from kontobahn.formats.ebics.keys import Protocol
-from kontobahn.formats.ebics.payloads import decoded, encoded
 from kontobahn.formats.ebics.requests import NAMESPACES
-from kontobahn.formats.ebics.rights import MAX_BYTES, service_of
-from kontobahn.formats.ebics.services import Order
+from kontobahn.formats.ebics.services import MAX_BYTES, Order, service_of
 
 _ORDER_ID = re.compile(r"[A-Z][A-Z0-9]{3}")
 DIGEST_BYTES = 32

@@ -21,9 +21,19 @@ from kontobahn.formats.extf.format import (
     RowWarning,
 )
 from kontobahn.formats.extf.header import Header, make_header
-from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
-from kontobahn.formats.extf.personenkonten import Adresse, Bankverbindung, Personenkonto, display_name, renewed
 from kontobahn.formats.extf.reader import ExtfFile, Record, open_extf
+from kontobahn.formats.extf.stammdaten import (
+    ALS_ZEITRAUM,
+    NACH_TAGEN,
+    Adresse,
+    Bankverbindung,
+    Kontobeschriftung,
+    Personenkonto,
+    Zahlungsbedingung,
+    Zeitraum,
+    display_name,
+    renewed,
+)
 from kontobahn.formats.extf.values import decode_weitere, encode_weitere
 from kontobahn.formats.extf.writer import (
     file_name,
@@ -32,7 +42,6 @@ from kontobahn.formats.extf.writer import (
     write_personenkonten,
     write_zahlungsbedingungen,
 )
-from kontobahn.formats.extf.zahlungsbedingungen import ALS_ZEITRAUM, NACH_TAGEN, Zahlungsbedingung, Zeitraum
 
 __all__ = [
     "ALS_ZEITRAUM",

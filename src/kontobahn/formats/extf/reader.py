@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from itertools import count
 from typing import Any, BinaryIO, cast
 
-from kontobahn.formats.extf import buchungsstapel, kontenbeschriftungen, personenkonten, zahlungsbedingungen
+from kontobahn.formats.extf import buchungsstapel, stammdaten
 from kontobahn.formats.extf.buchungsstapel import HEAD_COLUMNS, Buchungssatz, RowTail, read_tail
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
@@ -27,11 +27,9 @@ from kontobahn.formats.extf.format import (
     RowWarning,
 )
 from kontobahn.formats.extf.header import Header, parse_header
-from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
-from kontobahn.formats.extf.personenkonten import Personenkonto
 from kontobahn.formats.extf.rows import KnownTails, inspect, lines_of, split_line, split_lines
+from kontobahn.formats.extf.stammdaten import Kontobeschriftung, Personenkonto, Zahlungsbedingung
 from kontobahn.formats.extf.values import LEFT_OUT
-from kontobahn.formats.extf.zahlungsbedingungen import Zahlungsbedingung
 from kontobahn.sentences import said
 
 Record = Buchungssatz | Personenkonto | Kontobeschriftung | Zahlungsbedingung
@@ -41,9 +39,9 @@ _Parse = Callable[..., Any]
 _Found = Iterator[Record | RowError | RowWarning]
 PARSERS: dict[int, Callable[[Header, list[RowWarning]], _Parse]] = {
     BUCHUNGSSTAPEL.number: buchungsstapel.parser,
-    PERSONENKONTEN.number: personenkonten.parser,
-    KONTENBESCHRIFTUNGEN.number: kontenbeschriftungen.parser,
-    ZAHLUNGSBEDINGUNGEN.number: zahlungsbedingungen.parser,
+    PERSONENKONTEN.number: stammdaten.person_parser,
+    KONTENBESCHRIFTUNGEN.number: stammdaten.label_parser,
+    ZAHLUNGSBEDINGUNGEN.number: stammdaten.terms_parser,
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, BinaryIO, TypeVar
 
-from kontobahn.formats.extf import buchungsstapel, kontenbeschriftungen, personenkonten, zahlungsbedingungen
+from kontobahn.formats.extf import buchungsstapel, stammdaten
 from kontobahn.formats.extf.buchungsstapel import Buchungssatz
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
@@ -29,10 +29,8 @@ from kontobahn.formats.extf.format import (
     RowWarning,
 )
 from kontobahn.formats.extf.header import Header, format_header, parse_header
-from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
-from kontobahn.formats.extf.personenkonten import Personenkonto
 from kontobahn.formats.extf.rows import Tally, split_line, split_lines
-from kontobahn.formats.extf.zahlungsbedingungen import Zahlungsbedingung
+from kontobahn.formats.extf.stammdaten import Kontobeschriftung, Personenkonto, Zahlungsbedingung
 
 Target = str | os.PathLike[str] | BinaryIO
 
@@ -61,22 +59,22 @@ def write_buchungsstapel(
 def write_personenkonten(
     target: Target, header: Header, records: Iterable[Personenkonto], mend: Mend[Personenkonto] | None = None
 ) -> int:
-    formatter = personenkonten.formatter(header)
-    return _write(target, header, PERSONENKONTEN, records, formatter, personenkonten.parser, mend)
+    formatter = stammdaten.person_formatter(header)
+    return _write(target, header, PERSONENKONTEN, records, formatter, stammdaten.person_parser, mend)
 
 
 def write_kontenbeschriftungen(
     target: Target, header: Header, records: Iterable[Kontobeschriftung], mend: Mend[Kontobeschriftung] | None = None
 ) -> int:
-    formatter = kontenbeschriftungen.formatter(header)
-    return _write(target, header, KONTENBESCHRIFTUNGEN, records, formatter, kontenbeschriftungen.parser, mend)
+    formatter = stammdaten.label_formatter(header)
+    return _write(target, header, KONTENBESCHRIFTUNGEN, records, formatter, stammdaten.label_parser, mend)
 
 
 def write_zahlungsbedingungen(
     target: Target, header: Header, records: Iterable[Zahlungsbedingung], mend: Mend[Zahlungsbedingung] | None = None
 ) -> int:
-    formatter = zahlungsbedingungen.formatter(header)
-    return _write(target, header, ZAHLUNGSBEDINGUNGEN, records, formatter, zahlungsbedingungen.parser, mend)
+    formatter = stammdaten.terms_formatter(header)
+    return _write(target, header, ZAHLUNGSBEDINGUNGEN, records, formatter, stammdaten.terms_parser, mend)
 
 
 def file_name(header: Header, suffix: str = "") -> str:

@@ -7,10 +7,13 @@ leave out both. Sums that were read are those of the file, whether or not they a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Literal, NamedTuple
+
+from kontobahn.money import amount_text
 
 # BT-3: an invoice, a credit note, and a corrected invoice.
 INVOICE, CREDIT_NOTE, CORRECTION = 380, 381, 384
@@ -290,3 +293,122 @@ class Invoice(NamedTuple):
     @property
     def is_credit_note(self) -> bool:
         return self.type_code in CREDIT_NOTES
+
+
+# Skonto in payment terms (BT-20): lines of the form that XRechnung prescribes, `#SKONTO#TAGE=14#PROZENT=2.00#`.
+
+
+_LINE = re.compile(
+    r"\s*#SKONTO#TAGE=(\d{1,4})#PROZENT=(\d{1,3}\.\d{2})(?:#BASISBETRAG=(-?\d{1,12})\.(\d{2}))?#\s*", re.ASCII
+)
+
+
+def discounts_of(terms: str | None) -> list[Discount]:
+    """Returns the discounts that the terms promise in the prescribed form; a sentence of prose promises none."""
+    if not terms or "#SKONTO#" not in terms:
+        return []
+    found = (_LINE.fullmatch(line) for line in terms.splitlines())
+    return [
+        Discount(Decimal(line[2]), days=int(line[1]), base_minor=int(line[3] + line[4]) if line[3] else None)
+        for line in found
+        if line
+    ]
+
+
+def terms_of(discounts: Sequence[Discount]) -> str:
+    """Returns the lines for discounts that run for some days."""
+    return "".join(
+        f"#SKONTO#TAGE={item.days}#PROZENT={item.percent:.2f}"
+        f"{'' if item.base_minor is None else f'#BASISBETRAG={amount_text(item.base_minor)}'}#\n"
+        for item in discounts
+    )
+
+
+def has_wrong_line(terms: str | None) -> bool:
+    """Tells whether a line begins like a discount and is none, or is not ended as it must be (BR-DE-18)."""
+    lines = [line for line in (terms or "").splitlines() if line.strip().startswith("#")]
+    return any(not _LINE.fullmatch(line) for line in lines) or bool(lines and terms and not terms.endswith("\n"))
+
+
+# Findings about an invoice, in the three classes by which the tax administration judges faults, and warnings beside
+# them.
+#
+# format: not fully readable, or in a form that is no electronic invoice in Germany. business_rule: breaks EN 16931 or a
+# national rule. content: lacks a particular of section 14 of the German VAT Act.
+
+
+Class = Literal["format", "business_rule", "content"]
+Severity = Literal["error", "warning", "information"]
+Language = Literal["de", "en"]
+
+
+class Text(NamedTuple):
+    """One sentence in both languages."""
+
+    de: str
+    en: str
+
+    def filled(self, values: Mapping[str, str]) -> Text:
+        """Returns both sentences with their holes filled; amounts and days as the language writes them."""
+        if not values:
+            return self
+        german = {name: _german(value) if name in _FIGURES else value for name, value in values.items()}
+        return Text(self.de.format_map(german), self.en.format_map(values))
+
+
+# Values that each language writes in its own way.
+_FIGURES = ("stated", "expected", "day")
+
+
+def _german(value: str) -> str:
+    if value.count("-") == 2:
+        return ".".join(reversed(value.split("-")))
+    whole, _, cents = value.partition(".")
+    return f"{int(whole):,}".replace(",", ".") + f",{cents}" if whole != "-0" else f"-0,{cents}"
+
+
+class Finding(NamedTuple):
+    kind: Class
+    rule: str  # BR-CO-10, BR-DE-15, …, or a name of ours
+    rule_set: str
+    path: str  # in the XML, with the prefixes that are usual for its syntax
+    severity: Severity
+    text: Text
+
+    def message(self, language: Language) -> str:
+        return self.text.de if language == "de" else self.text.en
+
+
+class Remark(NamedTuple):
+    """A warning: the file is taken as it is, and a person should know this."""
+
+    code: str
+    path: str
+    text: Text
+
+    def message(self, language: Language) -> str:
+        return self.text.de if language == "de" else self.text.en
+
+
+class Fault(NamedTuple):
+    """A broken rule before its sentence is known. `values` fill the holes of the sentence."""
+
+    rule: str
+    path: str
+    values: Mapping[str, str] = {}
+
+
+class InvoiceError(Exception):
+    """Nothing can be read. `finding` says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.text.en)
+        self.finding = finding
+
+
+class Refused(Exception):
+    """Raised by readers; `invoice_files` makes an InvoiceError of it."""
+
+    def __init__(self, rule: str, path: str = "", **values: object) -> None:
+        super().__init__(rule)
+        self.fault = Fault(rule, path, {name: str(value) for name, value in values.items()})

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from kontobahn.formats.invoices.discounts import discounts_of
-from kontobahn.formats.invoices.findings import Fault
 from kontobahn.formats.invoices.model import (
     Address,
     AllowanceCharge,
@@ -26,6 +24,7 @@ from kontobahn.formats.invoices.model import (
     DirectDebit,
     Discount,
     ElectronicAddress,
+    Fault,
     Identifier,
     Invoice,
     Line,
@@ -38,6 +37,7 @@ from kontobahn.formats.invoices.model import (
     References,
     Totals,
     VatBreakdown,
+    discounts_of,
 )
 from kontobahn.formats.invoices.source import LINE, Flat, Syntax, Values, fill, plain_places, tree_of, values_of
 

@@ -14,11 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kontobahn.formats.invoices.checks import Broken
-from kontobahn.formats.invoices.codes import code_list
-from kontobahn.formats.invoices.findings import Class, Fault, Finding, Severity, Text
-from kontobahn.formats.invoices.model import Invoice
-from kontobahn.formats.invoices.terms import Presence, Term
+from kontobahn.formats.invoices.checks import Broken, Presence, Term, code_list
+from kontobahn.formats.invoices.model import Class, Fault, Finding, Invoice, Severity, Text
 
 FOLDER = Path(__file__).with_name("rules")
 _TERMS = "terms.toml"

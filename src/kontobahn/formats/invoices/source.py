@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from lxml import etree
 
-from kontobahn.formats.invoices.findings import Refused
-from kontobahn.formats.xml_source import BOM, PARSER_OPTIONS, Options, Prolog, prolog_of
+from kontobahn.formats.invoices.model import Refused
+from kontobahn.formats.xml import BOM, PARSER_OPTIONS, Options, Prolog, prolog_of
 
 MAX_FILE_BYTES = 20_000_000
 MAX_LINES = 100_000

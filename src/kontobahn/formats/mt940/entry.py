@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kontobahn.formats.statements.model import NOBODY, Amount, Entry, Party, StatementError, Status
+from kontobahn.formats.statements import NOBODY, Amount, Entry, Party, StatementError, Status
 from kontobahn.formats.statements.purpose import SUB_FIELD, Purpose, join_lines, parse, provided, reference
 from kontobahn.formats.statements.source import Remark, amount_beside, end_of_month, minor_of
 from kontobahn.sentences import said

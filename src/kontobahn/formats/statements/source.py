@@ -14,8 +14,8 @@ from typing import BinaryIO, Literal, NamedTuple
 
 from lxml import etree
 
-from kontobahn.formats.statements.model import Amount, StatementError
-from kontobahn.formats.xml_source import BOM, PARSER_OPTIONS, UTF_16_OR_32, prolog_of
+from kontobahn.formats.statements import Amount, StatementError
+from kontobahn.formats.xml import BOM, PARSER_OPTIONS, UTF_16_OR_32, prolog_of
 from kontobahn.sentences import said
 
 HEAD = 65_536

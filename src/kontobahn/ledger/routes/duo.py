@@ -38,7 +38,7 @@ from kontobahn.ledger.kassenbuch import (
     Storno,
 )
 from kontobahn.ledger.provider import Author, Effect, TransmittingBooks
-from kontobahn.ledger.uebermittlung import Uebermittlung, view
+from kontobahn.ledger.transmissions import Uebermittlung, view
 
 
 # Choice 14: as the rewe-read one.

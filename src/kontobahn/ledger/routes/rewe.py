@@ -13,8 +13,7 @@ from kontobahn.api import tasks
 from kontobahn.api.answers import Data
 from kontobahn.api.call import Call, page
 from kontobahn.api.declare import BODY_WITH_ROWS, get, post
-from kontobahn.api.exports import ZIP, Exports
-from kontobahn.api.tasks import TaskRow, Tasks, Work
+from kontobahn.api.tasks import ZIP, Exports, TaskRow, Tasks, Work
 from kontobahn.api.wire import FileDownload, Upload, Uuid
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
@@ -23,9 +22,9 @@ from kontobahn.ledger import buchungen, connections, personenkonto, transmission
 from kontobahn.ledger.buchungen import GebuchteBuchungen, NeueBuchungen
 from kontobahn.ledger.connections import ERRORS, Another, ClientQuery, JahrQuery, open_books
 from kontobahn.ledger.errors import ProviderError, provider_refused
-from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, Effect, TransmittingBooks
+from kontobahn.ledger.wire import Import, ImportMitProtokoll, SentFile
 
 
 def _author(call: Call) -> Author:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Literal
@@ -9,22 +10,23 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, ask_in_scope, in_scope
 from kontobahn.api.call import Call
-from kontobahn.api.declare import get, post
-from kontobahn.api.wire import Answer, Download, ListQuery, Timestamp, Uuid, check_date_range
+from kontobahn.api.declare import delete, get, post, put
+from kontobahn.api.wire import Answer, Download, ListQuery, OrganizationQuery, Timestamp, Upload, Uuid, check_date_range
 from kontobahn.clock import to_datetime
 from kontobahn.db import Rounds, Tx, short_read
-from kontobahn.errors import SetupError
-from kontobahn.mobility import customers, examples
+from kontobahn.errors import BadRequest, SetupError
+from kontobahn.mobility import customers, seller, wire
 from kontobahn.mobility.customers import Customer
 from kontobahn.mobility.invoices import documents
 from kontobahn.mobility.invoices.documents import MEDIA_TYPES
 from kontobahn.mobility.invoices.rules import Line
 from kontobahn.mobility.invoices.store import SUMMARIES, InvoiceRow, InvoiceSummary, issue, load
 from kontobahn.mobility.invoices.typesetter import Kind
-from kontobahn.mobility.provider import Mobility, PlatformCustomer
-from kontobahn.mobility.tickets import Month, TicketReport, VatRate
+from kontobahn.mobility.seller import Logo, MediaType
+from kontobahn.mobility.tickets import Mobility, Month, PlatformCustomer, TicketReport, VatRate
 from kontobahn.sentences import said
 
 _ERRORS = (403, 404)
@@ -89,7 +91,7 @@ class MobilityInvoiceWithLines(MobilityInvoice):
     scope="mobility:write",
     errors=(403, 404, 409, 503),
     moves_money=True,
-    example=examples.INVOICE,
+    example=wire.INVOICE,
 )
 async def create_invoice(call: Call, id: Uuid) -> MobilityInvoice:
     """Create a collective invoice for the customer.
@@ -123,7 +125,7 @@ async def _ask_platform(mobility: Mobility, customer: Customer) -> Sequence[Tick
     )
 
 
-@get("/v2/mobility/invoices", scope="mobility:read", errors=_ERRORS, example=[examples.INVOICE])
+@get("/v2/mobility/invoices", scope="mobility:read", errors=_ERRORS, example=[wire.INVOICE])
 async def list_invoices(call: Call, query: InvoicesQuery) -> list[MobilityInvoice]:
     """List the collective invoices, by customer and by day, the earliest first."""
     check_date_range(query.from_date, query.to_date)
@@ -143,7 +145,7 @@ def _list(tx: Tx, principal: Principal, query: InvoicesQuery, base_url: str) -> 
     return [_view(row, base_url) for row in SUMMARIES.all(tx, f"{where} ORDER BY issued_on, id", *values)]
 
 
-@get("/v2/mobility/invoices/{id}", scope="mobility:read", errors=_ERRORS, example=examples.INVOICE_WITH_LINES)
+@get("/v2/mobility/invoices/{id}", scope="mobility:read", errors=_ERRORS, example=wire.INVOICE_WITH_LINES)
 async def get_invoice(call: Call, id: Uuid) -> MobilityInvoiceWithLines:
     """Read a collective invoice with its lines and its sums by VAT rate."""
     return await call.read(_show, call.principal, id, call.context.settings.base_url)
@@ -208,3 +210,77 @@ async def _download(call: Call, invoice_id: str, kind: Kind) -> Download:
     invoice = await call.read_inline(_find, call.principal, invoice_id)
     document = await documents.fetch(call.context.db, invoice.organization_id, invoice.id, kind)
     return Download(document.content, MEDIA_TYPES[kind], document.file_name)
+
+
+# The logo over HTTP: set, read, removed. Invoices that were issued keep theirs.
+
+
+_PATH = "/v2/mobility/seller/logo"
+_ENDINGS: dict[MediaType, str] = {"image/png": "png", "image/jpeg": "jpg"}
+
+
+class LogoAnswer(Answer):
+    media_type: MediaType
+    width: Annotated[int, Meta(description="In pixels.")]
+    height: int
+    sha256: Annotated[str, Meta(description="The file's checksum.")]
+
+
+class RemovedLogoAnswer(Answer):
+    removed: bool
+
+
+@get(_PATH, scope="mobility:read", errors=_ERRORS, media_types=tuple(_ENDINGS))
+async def get_logo(call: Call, query: OrganizationQuery) -> Download:
+    """Read the logo that the next invoice will show. 404 if there is none."""
+    organization_id = call.principal.organization(query.organization_id)
+    found = await call.read(seller.current_logo, organization_id)
+    if found is None:
+        raise call.principal.missing("Logo")
+    return Download(found.content, found.media_type, f"logo.{_ENDINGS[found.media_type]}")
+
+
+@put(
+    _PATH,
+    scope="mobility:write",
+    role="admin",
+    max_body_bytes=seller.MAX_LOGO_BYTES,
+    errors=(403, 404, 503),
+    example=wire.LOGO,
+)
+async def save_logo(call: Call, query: OrganizationQuery, body: Upload) -> LogoAnswer:
+    """Set the logo in the letterhead of invoices: a PNG or JPEG picture of up to 256 KiB and 4,000 pixels on a side.
+
+    It is printed once for a try; what cannot be printed is refused. Invoices that were issued stay as they are.
+    """
+    organization_id = call.principal.organization(query.organization_id)
+    return await call.commit(_save, organization_id, await received(body), call.actor)
+
+
+@delete(_PATH, scope="mobility:write", role="admin", errors=_ERRORS)
+async def delete_logo(call: Call, query: OrganizationQuery) -> RemovedLogoAnswer:
+    """Make further invoices without a logo."""
+    organization_id = call.principal.organization(query.organization_id)
+    return await call.commit(_remove, call.principal, organization_id, call.actor)
+
+
+async def received(upload: Upload) -> Logo:
+    """Returns the picture that was sent. Raises BadRequest if it is none, or cannot be printed."""
+    upload.file.seek(0)
+    checked = await asyncio.to_thread(seller.check_logo, upload.file.read(seller.MAX_LOGO_BYTES + 1))
+    if not await documents.can_be_printed(checked):
+        raise BadRequest("This picture cannot be printed. Save it again with another program.", field="logo")
+    return checked
+
+
+def _save(tx: Tx, organization_id: str, new: Logo, actor: Actor) -> LogoAnswer:
+    seller.save_logo(tx, organization_id, new, actor)
+    return LogoAnswer(media_type=new.media_type, width=new.width, height=new.height, sha256=new.sha256)
+
+
+def _remove(tx: Tx, principal: Principal, organization_id: str, actor: Actor) -> RemovedLogoAnswer:
+    seller.load_locked(tx, organization_id)
+    if seller.current_logo(tx, organization_id) is None:
+        raise principal.missing("Logo")
+    seller.save_logo(tx, organization_id, None, actor)
+    return RemovedLogoAnswer(removed=True)

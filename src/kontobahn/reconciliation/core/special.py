@@ -12,7 +12,6 @@ from datetime import date, timedelta
 
 from kontobahn.ledger.partner_names import spelled_out
 from kontobahn.reconciliation.core.evidence import MAX_LISTED, Case, amount_reason, score_of
-from kontobahn.reconciliation.core.items import exact_choice, lines_for, payments_of, same_way
 from kontobahn.reconciliation.core.model import (
     Booked,
     Key,
@@ -26,8 +25,12 @@ from kontobahn.reconciliation.core.model import (
     Proposal,
     Reason,
     Rule,
+    exact_choice,
+    lines_for,
+    payments_of,
+    same_way,
 )
-from kontobahn.reconciliation.core.text import MAX_TEXT, cut
+from kontobahn.reconciliation.core.numbers import MAX_TEXT, cut
 
 TRANSFER_DAYS = timedelta(days=5)
 BITS_OF_REFERENCE = 40.0

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from kontobahn.formats import invoice_files
+from kontobahn.formats import invoice_files, ubl
 from kontobahn.formats.cii.terms import CII
 from kontobahn.formats.invoice_files import ReadInvoice
 from kontobahn.formats.invoices import rule_sets
 from kontobahn.formats.invoices.checks import PREFIXES
 from kontobahn.formats.invoices.model import Invoice
 from kontobahn.formats.invoices.rule_sets import FOLDER, RuleSetError
-from kontobahn.formats.ubl import terms as ubl
 from tests.invoice_corpus import EN_16931, FULL, PLAIN, XRECHNUNG, Dress, schematron, written
 from tests.unit.formats.invoices.faults import CATEGORIES, CONTENT, FAULTS, LARGE, NATIONAL, faults_of_category
 

@@ -14,9 +14,8 @@ from pypdf.generic import DictionaryObject, NameObject, TextStringObject
 
 from kontobahn.formats import invoice_files
 from kontobahn.formats.invoice_files import ReadInvoice, is_harmless
-from kontobahn.formats.invoices.findings import Finding, InvoiceError
-from kontobahn.formats.invoices.model import Attachment
-from kontobahn.formats.invoices.proposals import Proposal, propose
+from kontobahn.formats.invoices.model import Attachment, Finding, InvoiceError
+from kontobahn.formats.invoices.pdf import Proposal, propose
 from kontobahn.formats.invoices.source import MAX_FILE_BYTES
 from kontobahn.mobility.invoices import typesetter
 from tests.invoice_corpus import FULL, PLAIN, written

@@ -10,11 +10,11 @@ import pytest
 from facturx import xml_check_xsd
 from lxml import etree
 
+from kontobahn.formats import ubl
 from kontobahn.formats.cii.terms import CII, ZUGFERD_1
 from kontobahn.formats.invoices.model import CREDIT_NOTE, Card, DirectDebit, Discount, Invoice
 from kontobahn.formats.invoices.reader import Result, read
 from kontobahn.formats.invoices.source import Syntax
-from kontobahn.formats.ubl import terms as ubl
 from tests.invoice_corpus import FULL, PLAIN, Dress, schematron, written
 
 DRESSES: tuple[Dress, ...] = ("cii", "ubl")

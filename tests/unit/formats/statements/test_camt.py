@@ -7,8 +7,7 @@ from datetime import date
 import pytest
 from msgspec.structs import replace
 
-from kontobahn.formats.statements import Amount, Balance, Entry, Party
-from kontobahn.formats.statements.model import NOBODY
+from kontobahn.formats.statements import NOBODY, Amount, Balance, Entry, Party
 from kontobahn.formats.statements.source import CHUNK
 from tests.statement_builder import BIC, DAY, IBAN, OTHER_IBAN, Booking, Sheet, camt, camt_entry, follow_up
 from tests.unit.formats.statements.reading import closings, entries, entry, opening, read_all, refused

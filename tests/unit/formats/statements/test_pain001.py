@@ -15,8 +15,8 @@ from lxml import etree
 
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
-from kontobahn.formats.pain.pain001 import NAMESPACE, Debtor, Transfer, write_pain001
-from kontobahn.formats.pain.places import Address, is_creditor_reference, read_address
+from kontobahn.formats.pain.messages import NAMESPACE, Debtor, Transfer, write_pain001
+from kontobahn.formats.pain.sepa import Address, is_creditor_reference, read_address
 from tests.statement_builder import BIC, IBAN, OTHER_IBAN
 
 NOW = datetime(2026, 3, 2, 12, 30, 15, 999, tzinfo=UTC)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.formats.statements import Closing, Entry, Opening, Party, StatementError
-from kontobahn.formats.statements.model import NOBODY
+from kontobahn.formats.statements import NOBODY, Closing, Entry, Opening, Party, StatementError
 from tests.statement_builder import BIC, DAY, OTHER_IBAN, Booking, Sheet, camt, follow_up, mt940
 from tests.unit.formats.statements.reading import read_all
 

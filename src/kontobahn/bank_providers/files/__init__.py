@@ -1,1 +1,0 @@
-"""Real accounts without an aggregator: statements come in as files, payments go out as files."""

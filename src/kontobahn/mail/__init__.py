@@ -1,1 +1,0 @@
-"""Mail to people: an outbox in the database, and the server that messages are handed to."""
