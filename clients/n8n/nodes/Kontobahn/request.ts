@@ -5,13 +5,19 @@ import type {
 	IHttpRequestMethods,
 	ILoadOptionsFunctions,
 	IPollFunctions,
+	IWebhookFunctions,
 	JsonObject,
 } from 'n8n-workflow';
 import { NodeApiError, sleep } from 'n8n-workflow';
 
 import { nextPage, readJson, rowsOf } from './values';
 
-export type Context = IExecuteFunctions | IHookFunctions | ILoadOptionsFunctions | IPollFunctions;
+export type Context =
+	| IExecuteFunctions
+	| IHookFunctions
+	| ILoadOptionsFunctions
+	| IPollFunctions
+	| IWebhookFunctions;
 
 export interface Call {
 	method: IHttpRequestMethods;

@@ -56,6 +56,19 @@ function isRepeated(context: IWebhookFunctions, id: string, nowSeconds: number):
 	return !isFirst;
 }
 
+/** Asks the service whether it has had this event taken before: what n8n has noted is gone after a restart. */
+async function wasTaken(context: IWebhookFunctions, id: string): Promise<boolean> {
+	const receiver = receivers(context)[slot(context)];
+	if (!receiver) return false;
+	const answer = (await sendForJson(context, {
+		method: 'GET',
+		path: `${ENDPOINTS}/${receiver.id}/deliveries`,
+		query: {},
+	})) as { data: Array<{ id: string; delivery: { attempts: Array<{ status: number | null }> } }> };
+	const found = answer.data.find((event) => event.id === id);
+	return found?.delivery.attempts.some(({ status }) => status !== null && status < 300) ?? false;
+}
+
 function wanted(context: IHookFunctions): { url: string; events: string[] | null; description: string } {
 	const events = context.getNodeParameter('events') as string[];
 	return {
@@ -205,7 +218,7 @@ export class KontobahnTrigger implements INodeType {
 		}
 		const id = headers['webhook-id'] as string;
 		const { dropRepeated = true } = this.getNodeParameter('options', {}) as { dropRepeated?: boolean };
-		if (isRepeated(this, id, now) && dropRepeated) return {};
+		if (dropRepeated && (isRepeated(this, id, now) || (await wasTaken(this, id)))) return {};
 		const event = readJson(rawBody.toString('utf8')) as IDataObject;
 		return { workflowData: [[{ json: { id, ...event } }]] };
 	}
