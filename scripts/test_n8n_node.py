@@ -82,11 +82,10 @@ class Bench:
             self.run(self.n8n, "npm", "rebuild", "sqlite3")
 
     def versions(self) -> list[Version]:
-        """The current one on Node 24; with `--old` the last of the line before, on whatever Node there is."""
-        if "--old" not in sys.argv:
-            return [Version(N8N_VERSION, self.n8n / "node_modules" / ".bin" / "n8n", self.environment)]
+        """The current one on Node 24, and the last of the line before, on whatever Node there is."""
         old = {"PATH": os.environ["PATH"], "N8N_RUNNERS_ENABLED": "false", "N8N_EXPRESSION_ENGINE": "legacy"}
-        return [Version(OLD_VERSION, install_old(), old)]
+        current = Version(N8N_VERSION, self.n8n / "node_modules" / ".bin" / "n8n", self.environment)
+        return [current, Version(OLD_VERSION, install_old(), old)]
 
     def npm(self, folder: Path, wanted: dict[str, str], other: dict[str, str], options: list[str], made: str) -> None:
         if not (folder / made).exists():
@@ -628,7 +627,8 @@ def agents(runs: Runs, key: str) -> None:
         said.append(str(runs.run(f"agent-{number}", {})))
     model.shutdown()
     assert "iban" in said[0], said[0]
-    assert "scope" in said[1], said[1]
+    # An n8n of 1.x tells the node not that an agent asks, and the model not what was refused.
+    assert editor.version.is_old or "scope" in said[1], said[1]
     assert all(model.offered), model.offered
     assert len(runs.trial.call("GET", "/v2/banking/payments")["data"]) == before
     print("Tool of an agent: reads the accounts; a payment is refused with a key that may only read.")
@@ -647,7 +647,9 @@ class N8n:
     def start(self) -> None:
         command = [str(self._version.program), "start"]
         self._running.enter_context(running(command, self._environment(), self._folder / "n8n.log"))
-        wait_until("n8n", lambda: answers(f"http://127.0.0.1:{N8N_PORT}/healthz/readiness"))
+        # An n8n of 1.x says that it is ready before it is.
+        told = self._folder / "n8n.log"
+        wait_until("n8n", lambda: "Editor is now accessible" in told.read_text("utf-8", "replace"))
 
     def stop(self) -> None:
         self._running.close()
@@ -687,7 +689,8 @@ def trials(bench: Bench, version: Version, packed: Path, folder: Path) -> None:
         with Inbox(0) as inbox, n8n, inbox.answering():
             trial = Trial(Editor(version), facts, data)
             runs = Runs(trial)
-            credential_tests(trial)
+            if not version.is_old:
+                credential_tests(trial)
             searches(trial)
             events(trial, inbox)
             many_rows(runs)
