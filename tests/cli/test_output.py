@@ -136,7 +136,7 @@ def test_help_and_version_import_next_to_nothing(arguments: list[str]) -> None:
     loaded = done.stderr.splitlines()[-1].split()
     assert not set(heavy) & set(loaded)
     ours = [name.split(".") for name in loaded if name.startswith("kontobahn.")]
-    assert {name for _, room, *inner in ours for name in inner if room == "cli"} == {"entry", "failures", "output"}
+    assert {name for _, room, *inner in ours for name in inner if room == "cli"} == {"entry", "output"}
     assert {room for _, room, *_ in ours} <= {"cli", "errors", "json_text", "log", "sentences"}
 
 

@@ -75,12 +75,12 @@ def test_runs_of_one_hold_up_no_run_of_another(
 @pytest.mark.parametrize(
     ("module", "name", "path"),
     [
-        (lists, "write", "/dashboard/open-items.csv"),
+        (lists, "write_csv", "/dashboard/open-items.csv"),
         (open_items, "_searched", "/dashboard/open-items.csv"),
         (open_items, "_searched", "/dashboard/open-items"),
         (open_items, "plain", "/dashboard/open-items"),
-        (lists, "write", "/dashboard/trial-balance.csv"),
-        (lists, "write", "/dashboard/transactions.csv"),
+        (lists, "write_csv", "/dashboard/trial-balance.csv"),
+        (lists, "write_csv", "/dashboard/transactions.csv"),
     ],
 )
 def test_long_lists_of_one_hold_up_nobody_else(

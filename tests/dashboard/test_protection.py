@@ -255,7 +255,7 @@ def test_a_code_or_a_passkey_of_ones_own_confirms_as_a_password_does(
         assert (ticket, answer) == ("t", "a")
         return signer
 
-    monkeypatch.setattr(sign_in, "finish_sign_in", by_passkey)
+    monkeypatch.setattr(sign_in, "finish_passkey_sign_in", by_passkey)
     signer = other
     assert browser.post(path, {"_ticket": "t", "_answer": "a"}).status_code == 422
     signer = me
