@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from kontobahn.api.answers import Error
 from kontobahn.errors import BadRequest, Conflict, Forbidden, NotFound, Refusal, Unavailable
 from kontobahn.ledger.wire import Protokollzeile
-from kontobahn.sentences import said
+from kontobahn.sentences import joined, said
 
 # The areas of a client's books that a provider grants rights to.
 Area = Literal[
@@ -129,7 +129,8 @@ def provider_rejected(error: ProviderError) -> Refusal:
     kinds: dict[int | None, type[Refusal]] = {404: NotFound, 409: Conflict}
     return kinds.get(error.status, BadRequest)(
         _REJECTIONS.get(error.type or "", "The accounting provider rejected the request. Nothing was charged."),
-        message=error.message if error.type in _REJECTIONS else said("It says: {words}", words=error.message),
+        # As a sentence, so that pages show it beside the other.
+        message=error.message if error.type in _REJECTIONS else joined("", [error.message]),
         operator=_for_operator(error),
         details=_details(error),
     ).retryable()
