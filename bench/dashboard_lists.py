@@ -17,12 +17,13 @@ from bench.measure import Row
 from bench.transactions import bookings
 from kontobahn import ids
 from kontobahn.access import audit, sessions, users
-from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections import accounts, sources
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.imports.store import IMPORTS, ImportResult, ImportRow
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, PaymentStatus
 from kontobahn.banking.transactions.ingest import TransactionIngest
+from kontobahn.banking.transactions.recognition import Delivery
 from kontobahn.banking.transactions.wire import reported
 from kontobahn.clock import SystemClock
 from kontobahn.dashboard.lists import PAGE_SIZE
@@ -124,13 +125,14 @@ def _person_and_account(tx: Tx, vault: Vault) -> tuple[str, int]:
     )
     row = connections.create(tx, owner, provider="files", api="partner", owner_user_id=None, facts=bank)
     facts = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", "DE89370400440532013000", "Muster GmbH")
-    return session.secret, accounts.save(tx, owner, row.id, facts).id
+    [account] = sources.open_some(tx, owner, row.id, [facts])
+    return session.secret, account.id
 
 
 def _transactions(tx: Tx, account_id: int, count: int) -> None:
     account = accounts.ACCOUNTS.one(tx, "id = ?", account_id)
     assert account is not None
-    ingest = TransactionIngest(tx, account)
+    ingest = TransactionIngest(tx, account, Delivery(source=account.connection_id))
     ingest.add(map(reported, bookings(count)))
     ingest.finish()
 

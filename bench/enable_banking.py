@@ -65,7 +65,7 @@ def main() -> int:
     own = frozenset({"DE02120300000000202051"})
 
     def adapt(page: bytes) -> object:
-        return transaction_facts(into_structs(page).transactions, "uid", own, date(2026, 3, 2))
+        return transaction_facts(into_structs(page).transactions, "uid", own, date(2026, 3, 2), [])
 
     works = (adapt, msgspec.json.decode, into_structs)
     ours, whole, structs = measure.interleave(

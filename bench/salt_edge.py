@@ -20,6 +20,7 @@ from bench.measure import at_most, for_information
 from kontobahn.bank_providers.salt_edge.adapter import SaltEdgeProvider
 from kontobahn.bank_providers.salt_edge.client import SaltEdgeClient
 from kontobahn.bank_providers.salt_edge.wire import Page, Transaction
+from kontobahn.banking.provider import TransactionFacts
 from kontobahn.clock import SystemClock
 from kontobahn.outbound import Reply
 from simulators.salt_edge import SaltEdge, key
@@ -101,7 +102,7 @@ def main() -> int:
 
 
 async def _count(provider: SaltEdgeProvider, provider_ref: str) -> int:
-    found = []
+    found: list[TransactionFacts] = []
     page: str | None = ""
     while page is not None:
         snapshot = await provider.fetch(provider_ref, None, page or None)

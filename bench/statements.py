@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,9 @@ def main() -> int:
 
             ours, bare, events = measure.interleave(
                 ROUNDS,
-                lambda file=file: _ours(file, count),
-                lambda file=file: _bare(file),
-                lambda file=file: _events(file),
+                partial(_ours, file, count),
+                partial(_bare, file),
+                partial(_events, file),
             )
             question = f"camt.053.001.{version}, {count:,} entries, {size / 1e6:,.0f} MB: beside iterparse"
             rows.append(
@@ -216,9 +217,9 @@ def _bare(path: Path) -> float:
     with path.open("rb") as file:
         for _, element in etree.iterparse(file, tag="{*}Ntry"):
             element.clear()
-            before = element.getprevious()
-            if before is not None and before.tag == element.tag:
-                element.getparent().remove(before)
+            before, parent = element.getprevious(), element.getparent()
+            if before is not None and parent is not None and before.tag == element.tag:
+                parent.remove(before)
     return time.process_time() - started
 
 

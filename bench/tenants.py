@@ -75,10 +75,11 @@ def cached_key(db: Database, vault: Vault, number: int) -> None:
     """The same as `Authenticator` keeps for each key that was used in the last second."""
     secrets = [secret for _, secret in db.write_now(make, vault, number)]
     digests = [vault.token_hash(secret) for secret in secrets]
+    now = SystemClock().now()
     tracemalloc.start()
     cached: dict[str, tuple[float, Principal]] = {}
     for secret, digest in zip(secrets, digests, strict=True):
-        cached[secret] = time.monotonic(), db.read_now(keys.authenticate, digest)
+        cached[secret] = time.monotonic(), db.read_now(keys.authenticate, digest, now)
     print(
         f"memory of a key in use: {tracemalloc.get_traced_memory()[0] / number:,.0f} bytes, of at most 20,000 in a process"
     )

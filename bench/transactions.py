@@ -30,10 +30,11 @@ from bench.peers import express
 from bench.report import Curve, Series
 from kontobahn import credits, settings
 from kontobahn.access import audit, keys, organizations
-from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections import sources
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, TransactionFacts
 from kontobahn.banking.transactions.ingest import TransactionIngest
+from kontobahn.banking.transactions.recognition import Delivery
 from kontobahn.banking.transactions.wire import reported
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
@@ -77,8 +78,8 @@ def seed(tx: Tx, vault: Vault, count: int) -> tuple[str, int]:
     )
     row = connections.create(tx, owner.id, provider="files", api="partner", owner_user_id=None, facts=bank)
     facts = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", "DE89370400440532013000", "Muster GmbH")
-    account = accounts.save(tx, owner.id, row.id, facts)
-    ingest = TransactionIngest(tx, account)
+    [account] = sources.open_some(tx, owner.id, row.id, [facts])
+    ingest = TransactionIngest(tx, account, Delivery(source=row.id))
     ingest.add(map(reported, bookings(count)))
     ingest.finish()
     return key.secret, account.id

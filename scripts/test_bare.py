@@ -20,7 +20,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 PROJECT = Path(__file__).resolve().parent.parent
 PAGE = PROJECT / "docs" / "testing.md"
@@ -60,7 +60,7 @@ class Root:
             shutil.copyfile(name, self.folder / name.lstrip("/"))
         subprocess.run(["git", "clone", "--quiet", f"file://{PROJECT}", f"{self.folder}{INSIDE}"], check=True)
 
-    def start(self, command: str, **options: object) -> subprocess.Popen[str]:
+    def start(self, command: str, **options: Any) -> subprocess.Popen[str]:
         """Without any variable: a login shell makes its own, PATH too."""
         mounts = (
             "mount -t proc proc {0}/proc && mount --rbind /sys {0}/sys && mount --rbind /dev {0}/dev"
@@ -71,7 +71,7 @@ class Root:
         )
         return subprocess.Popen(
             ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, f"cd {INSIDE} && {command}"],
-            text=True, stdin=subprocess.DEVNULL, start_new_session=True, **options,  # type: ignore[call-overload]
+            text=True, stdin=subprocess.DEVNULL, start_new_session=True, **options,
         )  # fmt: skip
 
     def run(self, command: str, output: IO[str]) -> int:
@@ -108,7 +108,7 @@ def serves_the_demo(root: Root, log: Path) -> bool:
         while process.poll() is None and time.monotonic() < given_up:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/dashboard/sign-in", timeout=10) as answer:
-                    return answer.status == 200
+                    return bool(answer.status == 200)
             except (urllib.error.URLError, OSError):
                 time.sleep(0.5)
         return False

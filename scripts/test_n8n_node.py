@@ -21,6 +21,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from collections.abc import Sequence
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -172,7 +173,7 @@ class Editor:
             "name": name, "type": "kontobahnApi", "data": {"baseUrl": base_url, "apiKey": key}})  # fmt: skip
         return {"kontobahnApi": {"id": made["id"], "name": name}}
 
-    def workflow(self, name: str, nodes: list[dict[str, Any]], links: list[tuple[str, ...]]) -> dict[str, Any]:
+    def workflow(self, name: str, nodes: list[dict[str, Any]], links: Sequence[tuple[str, ...]]) -> dict[str, Any]:
         """Makes a workflow. A link is a pair of nodes, and its kind if it is no usual one."""
         connections: dict[str, Any] = {}
         for source, target, *other in links:
@@ -577,7 +578,8 @@ class _Model(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        last, message = asked["messages"][-1], {"role": "assistant", "content": ""}
+        last = asked["messages"][-1]
+        message: dict[str, Any] = {"role": "assistant", "content": ""}
         if last["role"] == "tool":
             message["content"] = last["content"]
         else:
@@ -611,7 +613,7 @@ def agents(runs: Runs, key: str) -> None:
     account = {"__rl": True, "mode": "id", "value": runs.trial.facts["banking"]["account_id"]}
     payment = {"resource": "payment", "operation": "create", "account_id": account, "amount": "1.00",
                "creditor_name": "Muster GmbH", "creditor_iban": "DE02120300000000202051", "description": "never"}  # fmt: skip
-    reading = {"resource": "bankAccount", "operation": "getMany", "returnAll": True}
+    reading: dict[str, Any] = {"resource": "bankAccount", "operation": "getMany", "returnAll": True}
     said = []
     for number, parameters in enumerate((reading, payment)):
         start = node("Start", "n8n-nodes-base.webhook", {"httpMethod": "POST", "path": f"agent-{number}",

@@ -14,6 +14,7 @@ import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from tests.journeys.process import kontobahn
 from torture.others import Target, call, target
@@ -84,7 +85,7 @@ def _step(step: int) -> bool:
         offset = Path(folder) / "offset"
         offset.write_text("0")
         (Path(folder) / "sitecustomize.py").write_text(_OFFSET_MODULE.format(file=str(offset)))
-        limits = {"limit_webhook_requests": 3, "limit_webhook_window_seconds": WINDOW_SECONDS}
+        limits: dict[str, Any] = {"limit_webhook_requests": 3, "limit_webhook_window_seconds": WINDOW_SECONDS}
         with target(python_path=folder, **limits) as running:
             deadline = time.monotonic() + 60
             while len(_last_runs(running)) < 8 and time.monotonic() < deadline:

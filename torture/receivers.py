@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import httpx
@@ -155,6 +156,9 @@ class Caller:
         made = self.post("/v2/banking/payments", body)
         self.post(f"/v2/banking/payments/{made['id']}/cancel")
 
+    def has_nothing_pending(self, endpoint: str) -> bool:
+        return not any(state == "pending" for *_, state in self.deliveries(endpoint))
+
     def deliveries(self, endpoint: str) -> list[tuple[str, str, str]]:
         """Every event that was for it: subject, id and state, in order."""
         found: list[tuple[str, str, str]] = []
@@ -218,7 +222,7 @@ def _attack(running: Target, good: Receiver, bad: list[Misbehaving], payments: i
     holds &= _verdict("good", caller.deliveries(good_endpoint), good.ids())
     for one in bad:
         endpoint = endpoints[one.name]
-        _wait(lambda endpoint=endpoint: not any(state == "pending" for *_, state in caller.deliveries(endpoint)))
+        _wait(partial(caller.has_nothing_pending, endpoint))
         holds &= _verdict(one.name, caller.deliveries(endpoint), one.acknowledged)
     return holds
 
