@@ -85,6 +85,13 @@ def test_a_customer_number_is_no_document_unless_a_word_says_so() -> None:
     assert best(movement("Rechnung 10001"), owed, twin).lines == (posten(owed),)
 
 
+def test_a_customer_number_that_is_a_documents_too_leaves_another_number_in_doubt() -> None:
+    numbered, beside = item("10001"), item("48213375")
+    assert not any(proposal.acts for proposal in match(movement("48213375 10001"), numbered, beside))
+    assert best(movement("48213375 10001"), numbered._replace(open_minor=11_901), beside).lines == (posten(beside),)
+    assert best(movement("48213375 10001"), numbered._replace(open_minor=11_901), beside).acts
+
+
 def test_a_number_that_is_part_of_something_longer_does_not_act() -> None:
     found = best(movement("RE-2026-00123-4711", iban=None), ONE)
     assert (found.evidence, found.acts, found.lines) == ("B4", False, (posten(ONE),))

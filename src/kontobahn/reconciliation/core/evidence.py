@@ -228,6 +228,7 @@ def _resolve(case: Case, hits: list[Hit]) -> tuple[list[NamedItem], list[Hit]]:
     """Returns the documents that are named, and the hits that could mean several accounts."""
     named: list[NamedItem] = []
     unclear: list[Hit] = []
+    either: list[Hit] = []
     for hit in hits[: MAX_NUMBERS + 1]:
         if hit.weak or len(hit.keys) > MAX_SAME:
             continue
@@ -235,8 +236,11 @@ def _resolve(case: Case, hits: list[Hit]) -> tuple[list[NamedItem], list[Hit]]:
         if not items:
             continue
         agreeing = [item for item in items if case.payer.agrees(item.konto)]
-        counts = hit.bits >= FIRM_BITS or hit.has_word or bool(agreeing)
-        if not counts or (case.payers.is_customer_number(hit.found) and not hit.has_word):
+        if not (hit.bits >= FIRM_BITS or hit.has_word or agreeing):
+            continue
+        if case.payers.is_customer_number(hit.found) and not hit.has_word:
+            # It is the customer's, unless a document that bears it too would be paid by exactly this.
+            either += [hit] if any(item.open_minor == case.movement.amount_minor for item in agreeing) else []
             continue
         known = [item for item in items if item.konto in case.payer.known]
         chosen = known or agreeing or items
@@ -244,7 +248,7 @@ def _resolve(case: Case, hits: list[Hit]) -> tuple[list[NamedItem], list[Hit]]:
             named.append(NamedItem(chosen[0], hit))
         else:
             unclear.append(hit)
-    return named, unclear
+    return named, [*unclear, *either] if named else unclear
 
 
 def _number_reason(named: NamedItem) -> Reason:
