@@ -38,7 +38,7 @@ SHARED = {
 SHARED_IN = {
     table: {"konto", "gegenkonto"}
     for table in ("books_bookings", "books_item_moves", "books_items", "recon_lines", "recon_items")
-}
+} | {"books_sheets": {"blatt"}}
 _LOOKED_UP = re.compile(r"(\w+)(?:::\w+)?\)?\s*(=|<|>)")
 _COMPARED = re.compile(r"(\w+)\)?\s*(?:=|<|>|<>|<=|>=|IN|LIKE|IS|NOT)\s")
 _MANIPULATES = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b")

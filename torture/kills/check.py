@@ -25,7 +25,7 @@ BROKEN_OFF = {
     "books_left_editions": "books_left_editions",
     "books_clients": "books_clients WHERE undone_from <> 0 OR undone_to <> 0",
 }
-NUMBERED = {"books_bookings": "id", "books_item_moves": "booking"}
+NUMBERED = {"books_bookings": "id", "books_sheets": "booking", "books_item_moves": "booking"}
 
 
 class Check:

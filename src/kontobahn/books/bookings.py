@@ -41,7 +41,7 @@ from kontobahn.ledger.buchungen import (
     cents,
     further_columns,
 )
-from kontobahn.ledger.kontierung import PLAIN, Hint, KontierungError, contra_accounts, is_discount, splits_onto
+from kontobahn.ledger.kontierung import Hint, KontierungError, contra_accounts, is_discount, splits_onto
 from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.ledger.provider import Author
 from kontobahn.ledger.steuer import is_reversal
@@ -265,17 +265,14 @@ def of_document(tx: Tx, client: Client, konto: str, beleg: str, after: str, limi
     )  # fmt: skip
     if item is None:
         return DocumentBookings(0, 0, [])
-    # By the indexes of the account, so that what is read follows its bookings and not the client's.
-    side = (
-        "SELECT id FROM books_bookings WHERE mandant = ? AND jahr IN (SELECT jahr FROM books_years WHERE mandant = ?) AND {} = ?"
-        f" AND belegfeld1 = ? AND periode <> {EB_PERIOD} AND +id <= {LAST_BOOKING} AND {STANDING}"
-    )
-    given = (mandant, mandant, konto, beleg, mandant, mandant)
     day, _, number = after.partition(" ")
+    # By the sheets of the account, so that what is read follows its bookings and not the client's.
     rows = tx.all(
-        f"{_OF_ACCOUNT} AND id IN ({side.format('konto')} UNION {side.format('gegenkonto')})"
+        f"{_OF_ACCOUNT} AND id IN (SELECT booking FROM books_sheets WHERE mandant = ?"
+        " AND jahr IN (SELECT jahr FROM books_years WHERE mandant = ?) AND blatt = ?)"
+        f" AND belegfeld1 = ? AND periode <> {EB_PERIOD} AND +id <= {LAST_BOOKING} AND {STANDING}"
         " AND (belegdatum, id) > (?, ?) ORDER BY belegdatum, id LIMIT ?",
-        mandant, *given, *given, day, _number(number), limit,
+        mandant, mandant, mandant, konto, beleg, mandant, mandant, day, _number(number), limit,
     )  # fmt: skip
     return DocumentBookings(item[0], item[1], [_seen_from(client, konto, *row) for row in rows])
 
@@ -294,11 +291,11 @@ def _seen_from(client: Client, konto: str, number: int, aufteilung: str, *values
     )  # fmt: skip
 
 
-# Account sheets: the bookings with a leg on an account, found by index, so that a page costs what it shows.
+# Account sheets: the bookings with a leg on an account, found by books_sheets, so that a page costs what it shows.
 #
-# A booking leads to an account in three ways: as Konto, as Gegenkonto, or by its split (tax and discounts). Each has an
-# index in the order of a sheet: period, day, booking. The balance before a page is that of the periods before it, which
-# are kept, and of the lines before it in its own period.
+# A booking leads to an account in three ways: as Konto, as Gegenkonto, or by its split (tax and discounts). Sheets have the order of
+# period, day, booking. The balance before a page is that of the periods before it, which are kept, and of the lines before it
+# in its own period.
 
 
 _CHUNK = 5_000
@@ -306,21 +303,21 @@ _CHUNK = 5_000
 _LAST_PERIOD, _LAST_DAY = 99, "~"
 # A twin of an opening balance counts nowhere.
 _IS_TWIN = (
-    "EXISTS (SELECT 1 FROM books_openings AS o WHERE o.edition = ? AND o.konto IN (b.konto, b.gegenkonto)"
-    " AND o.jahr = b.jahr AND o.booking = b.id AND o.is_twin = 1)"
+    "EXISTS (SELECT 1 FROM books_bookings AS t JOIN books_openings AS o ON o.edition = ? AND o.konto IN (t.konto, t.gegenkonto)"
+    " AND o.jahr = t.jahr AND o.booking = t.id AND o.is_twin = 1 WHERE t.mandant = b.mandant AND t.id = {0})"
 )
 _SIDE = (
-    "SELECT s.id FROM (SELECT b.id FROM books_bookings AS b WHERE b.mandant = ? AND b.jahr = ? AND {}"
-    " AND (b.periode, b.belegdatum, b.id) > (?, ?, ?) AND (b.periode, b.belegdatum, b.id) <= (?, ?, ?)"
-    f" AND +b.id <= {LAST_BOOKING}"
-    f" AND NOT (b.periode = {EB_PERIOD} AND {_IS_TWIN}) ORDER BY b.periode, b.belegdatum, b.id LIMIT ?) AS s"
+    "SELECT s.booking FROM (SELECT {0} AS booking FROM {1} AS b WHERE b.mandant = ? AND b.jahr = ? AND {2}"
+    " AND (b.periode, b.belegdatum, {0}) > (?, ?, ?) AND (b.periode, b.belegdatum, {0}) <= (?, ?, ?)"
+    f" AND +{{0}} <= {LAST_BOOKING}"
+    f" AND NOT (b.periode = {EB_PERIOD} AND {_IS_TWIN}) ORDER BY b.periode, b.belegdatum, {{0}} LIMIT ?) AS s"
 )
-_KONTO, _GEGENKONTO = _SIDE.format("b.konto = ?"), _SIDE.format("b.gegenkonto = ?")
-# As the partial index says it.
-_SPLIT = _SIDE.format(f"b.aufteilung = ? AND b.aufteilung <> '{PLAIN}'")
+_ON_SHEET = _SIDE.format("b.booking", "books_sheets", "b.blatt = ?")
 # Discounts that are split otherwise than they were posted, since their invoice came.
 _CHANGED = _SIDE.format(
-    "b.id IN (SELECT d.booking FROM books_discounts AS d WHERE d.edition = ? AND d.aufteilung = ? AND d.aufteilung <> d.gebucht)"
+    "b.id",
+    "books_bookings",
+    "b.id IN (SELECT d.booking FROM books_discounts AS d WHERE d.edition = ? AND d.aufteilung = ? AND d.aufteilung <> d.gebucht)",
 )
 _SHEET_BOOKINGS = (
     f"SELECT id, periode, {{split}}, {', '.join(Satz._fields)} FROM books_bookings WHERE mandant = ? AND id IN ({{sides}})"
@@ -388,15 +385,10 @@ class _Sheet(NamedTuple):
         mandant = self.client.mandant
         given: list[Any] = []
         discounts = [split for split in splits if is_discount(split)]
-        values = [
-            (self.konto,),
-            (self.konto,),
-            *((split,) for split in splits),
-            *((self.edition, split) for split in discounts),
-        ]
+        values = [*((sheet,) for sheet in (self.konto, *splits)), *((self.edition, split) for split in discounts)]
         for value in values:
             given += [mandant, self.jahr, *value, *after, *until, mandant, self.edition, limit]
-        sides = " UNION ".join([_KONTO, _GEGENKONTO, *[_SPLIT] * len(splits), *[_CHANGED] * len(discounts)])
+        sides = " UNION ".join([_ON_SHEET, *[_ON_SHEET] * len(splits), *[_CHANGED] * len(discounts)])
         sql = _SHEET_BOOKINGS.format(split=present_split(self.edition), sides=sides)
         rows = self.tx.all(sql, mandant, *given, limit)
         booked = ((number, periode, aufteilung, Satz._make(satz)) for number, periode, aufteilung, *satz in rows)

@@ -212,10 +212,16 @@ def _end_lease(tx: Tx, mandant: int, batch: str) -> Claim | None:
 
 def _remove_hidden(tx: Tx, held: Claim) -> int:
     _lock(tx, held.mandant)
-    rows = tx.all(
-        "SELECT belegdatum, id FROM books_bookings WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
+    found = tx.all(
+        "SELECT belegdatum, id, jahr, periode, konto, gegenkonto, aufteilung FROM books_bookings"
+        " WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
         held.mandant, held.ceiling, ROWS_AT_ONCE,
     )  # fmt: skip
+    rows = [row[:2] for row in found]
+    tx.many(
+        "DELETE FROM books_sheets WHERE mandant = ? AND jahr = ? AND blatt = ? AND periode = ? AND belegdatum = ? AND booking = ?",
+        [(held.mandant, row[2], blatt, row[3], *row[:2]) for row in found for blatt in row[4:]],
+    )
     _remove_moves(tx, held.mandant, rows)
     cash_days.remove_rows(tx, held.mandant, rows)
     tx.many("DELETE FROM books_bookings WHERE mandant = ? AND id = ?", [(held.mandant, row[1]) for row in rows])

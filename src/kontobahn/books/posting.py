@@ -5,8 +5,7 @@ Bookings are never changed. `verification.py` recomputes the read models from th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import itemgetter
+from collections.abc import Iterator
 from typing import Any
 
 from kontobahn.books import claims, read_models
@@ -31,7 +30,7 @@ from kontobahn.books.store import Client
 from kontobahn.db import Statements, Tx
 from kontobahn.ledger.buchungen import EUR
 from kontobahn.ledger.faelligkeiten import earlier_invoice
-from kontobahn.ledger.kontierung import Hint, KontierungError, is_discount
+from kontobahn.ledger.kontierung import PLAIN, Hint, KontierungError, is_discount
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 from kontobahn.ledger.opos import may_be_paired
 from kontobahn.sentences import said
@@ -48,7 +47,15 @@ _INSERT_BOOKING = (
     f"INSERT INTO books_bookings ({', '.join(_BOOKING_COLUMNS)}) VALUES ({', '.join('?' * len(_BOOKING_COLUMNS))})"
 )
 _SOLL, _GENERALUMKEHR = _BOOKING_COLUMNS.index("soll"), _BOOKING_COLUMNS.index("generalumkehr")
-_ACCOUNTS_OF_ROW = itemgetter(_BOOKING_COLUMNS.index("konto"), _BOOKING_COLUMNS.index("gegenkonto"))
+_SPAN = "FROM books_bookings WHERE mandant = ? AND id BETWEEN ? AND ?"
+# In the order of its keys: in that of the bookings nearly every row would change another page.
+ADD_TO_SHEETS = (
+    "INSERT INTO books_sheets (mandant, jahr, blatt, periode, belegdatum, booking)"
+    f" SELECT mandant, jahr, konto, periode, belegdatum, id {_SPAN}"
+    f" UNION ALL SELECT mandant, jahr, gegenkonto, periode, belegdatum, id {_SPAN} AND gegenkonto <> konto"
+    f" UNION ALL SELECT mandant, jahr, aufteilung, periode, belegdatum, id {_SPAN} AND aufteilung <> '{PLAIN}'"
+    " ORDER BY 1, 2, 3, 4, 5, 6"
+)
 
 
 class Poster:
@@ -232,6 +239,8 @@ class Poster:
     def _write(self, block: Block) -> None:
         tx, mandant = self._tx, self._client.mandant
         write_journal(tx, block.bookings, block.moves, block.cash_rows)
+        for span in spans(block.bookings):
+            tx.run(ADD_TO_SHEETS, *(mandant, *span) * 3)
         tx.many(ADD_DAY, [(mandant, *key, bewegung) for key, bewegung in block.cash_days.items()])
         for edition in self._place.editions:
             block.add_to(tx, edition, self.batch.jahr.start)
@@ -253,17 +262,21 @@ def _refuse_foreign_discount(satz: Satz) -> None:
         raise KontierungError("Skonto", reason)
 
 
-def _by_account(row: Sequence[Any]) -> str:
-    """Returns the person account if there is one: of the two it is the one with many others beside it."""
-    konto, gegenkonto = _ACCOUNTS_OF_ROW(row)
-    return str(gegenkonto if len(gegenkonto) > len(konto) else konto)
+def spans(bookings: list[tuple[Any, ...]]) -> Iterator[tuple[int, int]]:
+    """Yields the first and last number of bookings that follow on one another."""
+    numbers = [row[1] for row in bookings]
+    first = 0
+    for place, number in enumerate(numbers, 1):
+        if place == len(numbers) or numbers[place] != number + 1:
+            yield numbers[first], number
+            first = place
 
 
 def write_journal(
     tx: Statements, bookings: list[tuple[Any, ...]], moves: list[tuple[Any, ...]], cash_rows: list[tuple[Any, ...]]
 ) -> None:
-    # By account, as the indices for its sheet are: in the order of the file nearly every row would change a page of each.
-    tx.many(_INSERT_BOOKING, sorted(bookings, key=_by_account))
+    """Writes bookings and what goes with each. Their places on sheets are left, which a statement takes from them."""
+    tx.many(_INSERT_BOOKING, bookings)
     # After the bookings: the sweep of an import that broke off finds movements and rows by them.
     tx.many(_ADD_MOVE, sorted(moves))
     tx.many(ADD_ROW, sorted(cash_rows))

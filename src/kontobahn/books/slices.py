@@ -101,6 +101,16 @@ class Slices:
             if len(some) == length:
                 self._lengths[sql] = self.fitting(length, MIN_ROWS, MAX_ROWS)
 
+    def add_to_sheets(self, mandant: int, first: int, last: int) -> None:
+        """Writes the places that these bookings have on sheets."""
+        while first <= last:
+            length = self._lengths.get(posting.ADD_TO_SHEETS, FIRST_ROWS)
+            until = min(first + length - 1, last)
+            self.run(posting.ADD_TO_SHEETS, *(mandant, first, until) * 3)
+            if until - first == length - 1:
+                self._lengths[posting.ADD_TO_SHEETS] = self.fitting(length, MIN_ROWS, ROWS_GATHERED)
+            first = until + 1
+
     def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
         kept = list(rows)
         return self._db.read_now(lambda tx: tx.each(sql, kept))
@@ -152,6 +162,8 @@ class SlicedPoster(Poster):
         for key, bewegung in block.cash_days.items():
             self._cash[key] = self._cash.get(key, 0) + bewegung
         posting.write_journal(self._slices, bookings, moves, cash_rows)
+        for span in posting.spans(bookings):
+            self._slices.add_to_sheets(self._client.mandant, *span)
         block.add_to(self._slices, self._slices.claim.edition, self.batch.jahr.start)
 
     def finish(self) -> int:
@@ -193,12 +205,12 @@ class SlicedPoster(Poster):
         self._refuse_lookalikes(tx, last)
         number_of = self._numbers(last, count)
         mandant, held = claimed.mandant, self._last_rows
+        bookings = _renumbered(held.bookings, 1, number_of)
         posting.write_journal(
-            tx,
-            _renumbered(held.bookings, 1, number_of),
-            _renumbered(held.moves, 2, number_of),
-            _renumbered(held.cash_rows, 3, number_of),
+            tx, bookings, _renumbered(held.moves, 2, number_of), _renumbered(held.cash_rows, 3, number_of)
         )
+        for span in posting.spans(bookings):
+            tx.run(posting.ADD_TO_SHEETS, *(mandant, *span) * 3)
         if self._carries_persons:
             read_models.set_carried(tx, mandant, jahr)
         if held.openings or held.discounts:

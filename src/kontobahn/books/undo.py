@@ -283,11 +283,12 @@ ROWS_OF_KONTO, DOCUMENTS_AT_ONCE = 250, 5_000
 # Later than any day, so that any booking that is left is earlier.
 _NO_DAY = "99999"
 _OF_SIDE = (
-    "SELECT id, {0}, {1}, soll = {2}, periode, batch, belegdatum, belegfeld1, buchungstext, aufteilung, generalumkehr, weitere"
-    " FROM books_bookings"
-    # With `id > ?` SQLite would rather read all bookings between the two than those of the account.
-    " WHERE mandant = ? AND jahr = ? AND {0} = ? AND (periode, belegdatum, id) > (?, ?, ?) AND +id > ? AND +id <= ?"
-    " ORDER BY periode, belegdatum, id LIMIT ?"
+    "SELECT b.id, b.{0}, b.{1}, b.soll = {2}, b.periode, b.batch, b.belegdatum, b.belegfeld1, b.buchungstext, b.aufteilung,"
+    " b.generalumkehr, b.weitere FROM books_sheets s JOIN books_bookings b ON b.mandant = s.mandant AND b.id = s.booking"
+    " AND b.{0} = s.blatt WHERE s.mandant = ? AND s.jahr = ? AND s.blatt = ?"
+    # With `booking > ?` SQLite would rather read all bookings between the two than those of the account.
+    " AND (s.periode, s.belegdatum, s.booking) > (?, ?, ?) AND +s.booking > ? AND +s.booking <= ?"
+    " ORDER BY s.periode, s.belegdatum, s.booking LIMIT ?"
 )
 FIRST_PLACE = (-1, "", 0)
 

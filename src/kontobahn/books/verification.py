@@ -26,12 +26,14 @@ from kontobahn.books.store import LAST_BOOKING, UNDONE, Client, client_of_mandan
 from kontobahn.books.store import years as years_of
 from kontobahn.db import Tx, chunked
 from kontobahn.ledger.faelligkeiten import earlier_invoice
-from kontobahn.ledger.kontierung import Leg
+from kontobahn.ledger.kontierung import PLAIN, Leg
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, Kontenrahmen, is_personenkonto
 from kontobahn.ledger.opos import AccountYear, Item, OpeningLeg, may_be_paired, twins_of_account
 
 PAGE = 10_000
 _SATZ = ", ".join(Satz._fields)
+# The columns that name a sheet, and when they do.
+_NAMED = {"konto": "1 = 1", "gegenkonto": "b.gegenkonto <> b.konto", "aufteilung": f"b.aufteilung <> '{PLAIN}'"}
 
 
 def all_mandanten(tx: Tx) -> list[int]:
@@ -86,6 +88,7 @@ class _Verification:
             *self._of_periods(self._periods, f"LENGTH(konto) <> {PERSONENKONTO_DIGITS}"),
             *found,
             *self._of_moves(),
+            *self._of_sheets(),
             *compare(self._label, "carried year", dict.fromkeys(self._carried, True), years),
             *cash_differences(self._tx, self._client, self._label),
         ]
@@ -163,18 +166,14 @@ class _Verification:
     def _naming(self, konten: set[str]) -> Iterator[_Booked]:
         """Yields the bookings that name one of the accounts, each once."""
         ordered, mandant = sorted(konten), self._client.mandant
-        # Already found by `konto`.
         marks = ", ".join("?" * len(ordered))
-        known = f" AND konto NOT IN ({marks})"
         for jahr in self._years:
-            for column, less, others in (("konto", "", []), ("gegenkonto", known, ordered)):
-                # The inner query reads an index alone; without it SQLite would read all bookings of the client.
-                for row in self._tx.all(
-                    f"SELECT {self._columns} FROM books_bookings WHERE mandant = ? AND id IN (SELECT id FROM books_bookings"
-                    f" WHERE mandant = ? AND jahr = ? AND {column} IN ({marks}) AND id > 0){less} AND +id <= {LAST_BOOKING}",
-                    mandant, mandant, jahr, *ordered, *others, mandant,
-                ):  # fmt: skip
-                    yield self._booked(row)
+            for row in self._tx.all(
+                f"SELECT {self._columns} FROM books_bookings WHERE mandant = ? AND id IN (SELECT booking FROM books_sheets"
+                f" WHERE mandant = ? AND jahr = ? AND blatt IN ({marks})) AND +id <= {LAST_BOOKING}",
+                mandant, mandant, jahr, *ordered, mandant,
+            ):  # fmt: skip
+                yield self._booked(row)
 
     def _of_periods(self, must: Periods, condition: str, *params: str) -> list[str]:
         kept = self._stored("periods", "jahr, konto, periode", "soll, haben, anzahl", condition, *params)
@@ -226,6 +225,31 @@ class _Verification:
             _add_move(have[row[0]], *row[1:])
         days = sorted({*self._moves, *have})
         return [text for day in days if self._moves[day] != have[day] for text in self._of_day(day)]
+
+    def _of_sheets(self) -> list[str]:
+        """Compares the places that bookings have on sheets with those that they must have; of those that lack, some are named."""
+        mandant, expected, found = self._client.mandant, 0, []
+        for column, condition in _NAMED.items():
+            [(count,)] = self._tx.all(
+                f"SELECT COUNT(*) FROM books_bookings b WHERE b.mandant = ? AND {condition} AND +b.id <= {LAST_BOOKING}",
+                mandant, mandant,
+            )  # fmt: skip
+            expected += count
+            lacking = self._tx.all(
+                f"SELECT b.id, b.{column} FROM books_bookings b WHERE b.mandant = ? AND {condition} AND +b.id <= {LAST_BOOKING}"
+                " AND NOT EXISTS (SELECT 1 FROM books_sheets s WHERE s.mandant = b.mandant AND s.jahr = b.jahr"
+                f" AND s.blatt = b.{column} AND s.periode = b.periode AND s.belegdatum = b.belegdatum AND s.booking = b.id) LIMIT 20",
+                mandant, mandant,
+            )  # fmt: skip
+            found += [
+                f"{self._label}: booking {booking} is missing on the sheet of {blatt}." for booking, blatt in lacking
+            ]
+        [(kept,)] = self._tx.all(
+            f"SELECT COUNT(*) FROM books_sheets WHERE mandant = ? AND +booking <= {LAST_BOOKING}", mandant, mandant
+        )
+        if kept != expected:
+            found.append(f"{self._label}: sheets have {kept} places, and the bookings say {expected}.")
+        return found
 
     def _stored_moves(self) -> Iterator[tuple[Any, ...]]:
         day, booking, konto, mandant = "", 0, "", self._client.mandant

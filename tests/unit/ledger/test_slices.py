@@ -27,7 +27,15 @@ from tests.unit.ledger.test_random_ledgers import FIRST_SEED, Books, add, books,
 __all__ = ["books"]
 LEDGERS = {"sqlite": 50, "postgres": 12}
 OF_EDITIONS = tuple(read_models.TABLES)
-TABLES = (*OF_EDITIONS, "books_bookings", "books_item_moves", "books_batches", "books_partial_rows", "books_years")
+TABLES = (
+    *OF_EDITIONS,
+    "books_bookings",
+    "books_sheets",
+    "books_item_moves",
+    "books_batches",
+    "books_partial_rows",
+    "books_years",
+)
 
 
 @pytest.fixture(autouse=True)

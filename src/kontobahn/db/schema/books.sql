@@ -182,13 +182,22 @@ CREATE INDEX books_bookings_by_year ON books_bookings (mandant, jahr, id);
 CREATE INDEX books_bookings_by_day ON books_bookings (mandant, belegdatum);
 -- For seeing whether a booking was reversed.
 CREATE INDEX books_bookings_reversals ON books_bookings (mandant, belegfeld1) WHERE generalumkehr = 1;
--- The sheet of an account, in its order: bookings that name it on either side, and those whose split has a leg on it.
-CREATE INDEX books_bookings_by_konto ON books_bookings (mandant, jahr, konto, periode, belegdatum, id);
-CREATE INDEX books_bookings_by_gegenkonto ON books_bookings (mandant, jahr, gegenkonto, periode, belegdatum, id);
-CREATE INDEX books_bookings_by_split ON books_bookings (mandant, jahr, aufteilung, periode, belegdatum, id)
-  WHERE aufteilung <> '-';
 -- The bookings whose tax is declared in another period than that of their document, for the figures of that period.
 CREATE INDEX books_bookings_by_tax_day ON books_bookings (mandant, steuertag) WHERE steuertag <> '';
+
+-- The sheet of an account, in its order: the bookings that name it on either side. One of a split has those that are split so, to find
+-- the bookings with a leg on an account of tax or discounts. A table and no index, so that a large file is written to both in their order:
+-- its bookings by number, their places on sheets by sheet.
+CREATE TABLE books_sheets (
+  mandant BIGINT NOT NULL,
+  jahr TEXT COLLATE "C" NOT NULL,
+  -- An account, or a split.
+  blatt TEXT COLLATE "C" NOT NULL,
+  periode SMALLINT NOT NULL,
+  belegdatum TEXT COLLATE "C" NOT NULL,
+  booking BIGINT NOT NULL,
+  PRIMARY KEY (mandant, jahr, blatt, periode, belegdatum, booking)
+);
 
 -- Bookings that were taken back and made again because the rule of splitting had changed.
 CREATE TABLE books_retaxed (
