@@ -154,6 +154,7 @@ class Company:
         r.shuffle(self._free)
         self._on_day: dict[date, int] = {}
         self._count = 0
+        self._drawn: set[str] = set()
 
     def knowledge(self) -> Knowledge:
         return Knowledge(
@@ -176,9 +177,11 @@ class Company:
         return person
 
     def unused_name(self) -> str:
-        taken = {person.name for person in self.persons.values()}
+        """A name that nobody bears, and that no customer who comes later will bear."""
+        taken = {person.name for person in self.persons.values()} | self._drawn
         while (name := company(self.r)) in taken:
             pass
+        self._drawn.add(name)
         return name
 
     def price(self) -> int:
