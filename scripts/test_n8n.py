@@ -86,11 +86,11 @@ class Trial:
 
 
 @contextmanager
-def running(command: list[str], environment: dict[str, str], log: Path) -> Iterator[None]:
+def running(command: list[str], environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("wb") as target:
         process = subprocess.Popen(command, env=environment, stdout=target, stderr=target)
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         try:

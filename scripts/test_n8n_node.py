@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Sequence
@@ -155,13 +156,13 @@ class Editor:
         answered: list[Any] = []
 
         def is_answered() -> bool:
-            """On a busy machine n8n says 503 before it has done anything, until its database has answered it again."""
+            """On a busy machine n8n says 503 or 409 before it has done anything: its database is slow, or it is not done with the last."""
             try:
                 with self.opener.open(request, timeout=300) as answer:
                     answered.append(json.loads(answer.read() or b"{}").get("data"))
             except urllib.error.HTTPError as error:
-                if error.code != 503:
-                    said = error.read().decode()[:2000]
+                said = error.read().decode()[:2000]
+                if error.code != 503 and "try again in a few moments" not in said:
                     raise SystemExit(f"n8n, {method} {path}: {error.code} {said}") from None
             return bool(answered)
 
@@ -173,7 +174,9 @@ class Editor:
             "name": name, "type": "kontobahnApi", "data": {"baseUrl": base_url, "apiKey": key}})  # fmt: skip
         return {"kontobahnApi": {"id": made["id"], "name": name}}
 
-    def workflow(self, name: str, nodes: list[dict[str, Any]], links: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    def workflow(
+        self, name: str, nodes: list[dict[str, Any]], links: Sequence[tuple[str, ...]], **settings: Any
+    ) -> dict[str, Any]:
         """Makes a workflow. A link is a pair of nodes, and its kind if it is no usual one."""
         connections: dict[str, Any] = {}
         for source, target, *other in links:
@@ -184,7 +187,7 @@ class Editor:
             "name": name,
             "nodes": nodes,
             "connections": connections,
-            "settings": {"executionOrder": "v1"},
+            "settings": {"executionOrder": "v1", **settings},
             "active": False,
         }
         return dict(self.call("POST", "/rest/workflows", body))
@@ -201,6 +204,17 @@ class Editor:
             self.call("PATCH", f"/rest/workflows/{workflow['id']}", {"active": False})
             return
         self.call("POST", f"/rest/workflows/{workflow['id']}/deactivate", {})
+
+    def ended(self, workflow: dict[str, Any]) -> list[dict[str, Any]]:
+        """The executions of a workflow, if none of them is under way."""
+        chosen = urllib.parse.quote(json.dumps({"workflowId": workflow["id"]}))
+        found = list(self.call("GET", f"/rest/executions?filter={chosen}")["results"])
+        return [] if any(one["status"] in ("new", "running") for one in found) else found
+
+    def delete(self, workflow: dict[str, Any]) -> None:
+        """As a person does it, who can delete only what is in the archive."""
+        self.call("POST", f"/rest/workflows/{workflow['id']}/archive", {})
+        self.call("DELETE", f"/rest/workflows/{workflow['id']}")
 
     def start(self, path: str, body: bytes, kind: str) -> tuple[int, bytes]:
         """Starts a workflow by its path, as soon as n8n has made it active."""
@@ -440,17 +454,22 @@ def credential_tests(trial: Trial) -> None:
             "id": "", "name": "try", "type": "kontobahnApi", "data": {"baseUrl": base_url, "apiKey": key}}})  # fmt: skip
         return answer["status"], answer["message"]
 
-    right = trial.facts["base_url"], trial.facts["api_key"]
-    assert tried(*right)[0] == tried(f"{right[0]}/", right[1])[0] == "OK"
-    wrong = [
-        tried(right[0], "kb_live_wrong"),
-        tried("http://127.0.0.1:9", right[1]),
-        tried(trial.editor.base, right[1]),
-    ]
-    assert {status for status, _ in wrong} == {"Error"}, wrong
-    assert len({message for _, message in wrong}) == len(wrong), wrong
-    assert "does not know this key" in wrong[0][1]
-    print("Credential:", "; ".join(message for _, message in wrong))
+    address, key = trial.facts["base_url"], trial.facts["api_key"]
+    assert tried(address, key)[0] == tried(f"{address}/", key)[0] == "OK"
+    faults = {
+        "does not know this key": (address, "kb_live_wrong"),
+        "Nothing answers": ("http://127.0.0.1:9", key),
+        "is no Kontobahn": (trial.editor.base, key),
+        "begins with http:": ("http://konto.example.com", key),
+        "is no address": ("konto.example.com", key),
+    }
+    if not trial.editor.version.is_old:
+        faults["does not allow itself"] = (address.replace("127.0.0.1", "127.0.0.2"), key)
+    for said, wrong in faults.items():
+        status, message = tried(*wrong)
+        assert status == "Error", (wrong[0], status)
+        assert said in message, (wrong[0], message)
+        print(f"Credential: {message}")
 
 
 def printed(name: str, trial: Trial, work: dict[str, Any]) -> dict[str, Any]:
@@ -463,13 +482,29 @@ def printed(name: str, trial: Trial, work: dict[str, Any]) -> dict[str, Any]:
     return dict(trial.editor.call("POST", "/rest/workflows", body))
 
 
+def one_receiver(trial: Trial, inbox: Inbox) -> None:
+    """Activated, deactivated and activated again a workflow has one receiver; deleted while it is active it has none."""
+    before = len(trial.receivers())
+    workflow = printed("events", trial, to_inbox(inbox))
+    changes = (
+        (trial.editor.activate, 1),
+        (trial.editor.deactivate, 0),
+        (trial.editor.activate, 1),
+        (trial.editor.delete, 0),
+    )
+    for change, left in changes:
+        change(workflow)
+        wait_until(f"{left} receivers", lambda wanted=before + left: len(trial.receivers()) == wanted)
+    print("Trigger: one receiver after it was activated, deactivated and activated; none once the workflow is deleted.")
+
+
 def events(trial: Trial, inbox: Inbox) -> None:
-    """Two workflows get what the service signs, once; what is forged starts nothing; each has one receiver, and then none."""
+    """Two workflows get what the service signs, once; what is forged starts nothing; each has a receiver of its own."""
     before = len(trial.receivers())
     works = [printed("events", trial, to_inbox(inbox)) for _ in range(2)]
-    for change, work, left in [("activate", 0, 1), ("activate", 1, 2), ("deactivate", 0, 1), ("activate", 0, 2)]:
-        getattr(trial.editor, change)(works[work])
-        wait_until(f"{left} receivers", lambda wanted=before + left: len(trial.receivers()) == wanted)
+    for number, work in enumerate(works, 1):
+        trial.editor.activate(work)
+        wait_until(f"{number} receivers", lambda wanted=before + number: len(trial.receivers()) == wanted)
     own = trial.receivers()[before:]
     assert len({item["url"] for item in own}) == 2, own
     for receiver in own:
@@ -550,6 +585,67 @@ def transactions(trial: Trial, inbox: Inbox, n8n: N8n) -> None:
         trial.editor.deactivate(workflow)
     print(
         f"Transaction trigger: {len(known)} transactions, none twice; two restarts later one more, and no event again."
+    )
+
+
+class Gate(ThreadingHTTPServer):
+    """Stands before the service and keeps its answer to the first payment for itself."""
+
+    def __init__(self, service: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Gate)
+        self.service, self.keys = service, list[str]()
+        self.arrived, self.over = threading.Event(), threading.Event()
+
+
+class _Gate(BaseHTTPRequestHandler):
+    server: Gate
+
+    def do_POST(self) -> None:
+        key = self.headers["idempotency-key"]
+        kept = ("x-api-key", "content-type", "idempotency-key")
+        headers = {name: self.headers[name] for name in kept if self.headers[name]}
+        body = self.rfile.read(int(self.headers["content-length"]))
+        status, answer = post(self.server.service + self.path, body, headers)
+        self.server.keys.append(key)
+        if len(self.server.keys) == 1:
+            self.server.arrived.set()
+            self.server.over.wait()
+            return
+        self.send_response(status)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def killed_and_retried(trial: Trial, n8n: N8n) -> None:
+    """n8n is killed after a payment was made and before it heard of it; the execution is retried: there is one payment."""
+    gate = Gate(trial.facts["base_url"])
+    threading.Thread(target=gate.serve_forever, daemon=True).start()
+    through = trial.editor.credential("Gate", f"http://127.0.0.1:{gate.server_port}", trial.facts["api_key"])
+    account = {"__rl": True, "mode": "id", "value": trial.facts["banking"]["account_id"]}
+    start = node("Start", "n8n-nodes-base.webhook", {"httpMethod": "POST", "path": "killed", "options": {}})
+    pay = Runs(trial).kontobahn("Pay", "payment", "create", through, account_id=account, amount="17.04", creditor_name="Muster GmbH",
+                                creditor_iban="DE02120300000000202051", description="killed once")  # fmt: skip
+    workflow = trial.editor.workflow("killed", [start, pay], [("Start", "Pay")], saveExecutionProgress=True)
+    trial.editor.activate(workflow)
+    trial.editor.start("killed", b"{}", "application/json")
+    wait_until("the payment at the service", gate.arrived.is_set)
+    n8n.kill()
+    gate.over.set()
+    n8n.start()
+    [execution] = wait_until("the killed execution", lambda: trial.editor.ended(workflow))
+    trial.editor.call("POST", f"/rest/executions/{execution['id']}/retry", {"loadWorkflow": False})
+    wait_until("the retried execution", lambda: len(trial.editor.ended(workflow)) == 2)
+    gate.shutdown()
+    first, second = gate.keys
+    assert first == second, gate.keys
+    payments = trial.call("GET", "/v2/banking/payments")["data"]
+    made = [one for one in payments if "killed once" in json.dumps(one)]
+    assert len(made) == 1, made
+    print(
+        f"Payments: n8n was killed before it heard of one; the execution ({execution['status']}) was retried: one payment."
     )
 
 
@@ -648,13 +744,17 @@ class N8n:
 
     def start(self) -> None:
         command = [str(self._version.program), "start"]
-        self._running.enter_context(running(command, self._environment(), self._folder / "n8n.log"))
+        self._process = self._running.enter_context(running(command, self._environment(), self._folder / "n8n.log"))
         # An n8n of 1.x says that it is ready before it is.
         told = self._folder / "n8n.log"
         wait_until("n8n", lambda: "Editor is now accessible" in told.read_text("utf-8", "replace"))
 
     def stop(self) -> None:
         self._running.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self.stop()
 
     def __enter__(self) -> N8n:
         self.start()
@@ -674,6 +774,7 @@ class N8n:
             "N8N_ENCRYPTION_KEY": "for this trial only", "N8N_COMMUNITY_PACKAGES_ALLOW_TOOL_USAGE": "true",
             "N8N_PORT": str(N8N_PORT), "N8N_LISTEN_ADDRESS": "127.0.0.1", "N8N_RUNNERS_BROKER_PORT": str(BROKER_PORT),
         "N8N_DIAGNOSTICS_ENABLED": "false", "N8N_VERSION_NOTIFICATIONS_ENABLED": "false", "N8N_TEMPLATES_ENABLED": "false",
+        "N8N_SSRF_PROTECTION_ENABLED": "true", "N8N_SSRF_ALLOWED_IP_RANGES": "127.0.0.1/32",
         "N8N_SECURE_COOKIE": "false", "N8N_PERSONALIZATION_ENABLED": "false", "WEBHOOK_URL": f"http://127.0.0.1:{N8N_PORT}/",
         }  # fmt: skip
 
@@ -691,9 +792,9 @@ def trials(bench: Bench, version: Version, packed: Path, folder: Path) -> None:
         with Inbox(0) as inbox, n8n, inbox.answering():
             trial = Trial(Editor(version), facts, data)
             runs = Runs(trial)
-            if not version.is_old:
-                credential_tests(trial)
+            credential_tests(trial)
             searches(trial)
+            one_receiver(trial, inbox)
             events(trial, inbox)
             many_rows(runs)
             payments(runs)
@@ -701,6 +802,7 @@ def trials(bench: Bench, version: Version, packed: Path, folder: Path) -> None:
             key = read_only_key(facts, data)
             read_only(runs, key)
             agents(runs, key)
+            killed_and_retried(trial, n8n)
             transactions(trial, inbox, n8n)
             every_operation(trial)
 

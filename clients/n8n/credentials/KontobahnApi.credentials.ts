@@ -1,6 +1,5 @@
 import type {
 	IAuthenticateGeneric,
-	ICredentialTestRequest,
 	ICredentialType,
 	Icon,
 	INodeProperties,
@@ -41,45 +40,5 @@ export class KontobahnApi implements ICredentialType {
 	authenticate: IAuthenticateGeneric = {
 		type: 'generic',
 		properties: { headers: { 'x-api-key': '={{$credentials.apiKey}}' } },
-	};
-
-	test: ICredentialTestRequest = {
-		request: {
-			baseURL: '={{$credentials.baseUrl.replace(/\\/+$/, "")}}',
-			url: '/v2/assistants/access',
-			qs: { quelle: 'n8n' },
-		},
-		rules: [
-			{
-				type: 'responseCode',
-				properties: {
-					value: 401,
-					message: 'Kontobahn does not know this key: it is mistyped, expired or revoked.',
-				},
-			},
-			{
-				type: 'responseCode',
-				properties: {
-					value: 403,
-					message: 'Kontobahn knows this key but it may not be used from here, or not any more.',
-				},
-			},
-			{
-				type: 'responseCode',
-				properties: {
-					value: 404,
-					message: 'There is a server at this address, but no Kontobahn: check the address.',
-				},
-			},
-			{
-				type: 'responseSuccessBody',
-				properties: {
-					key: 'data',
-					value: undefined,
-					message:
-						'What answered at this address is no Kontobahn, or sent n8n elsewhere: check the address, and that it begins with https.',
-				},
-			},
-		] as ICredentialTestRequest['rules'],
 	};
 }

@@ -8,6 +8,7 @@ import type {
 import { NodeApiError, NodeConnectionTypes, NodeOperationError } from 'n8n-workflow';
 
 import { perform } from './call';
+import { CREDENTIAL_TEST } from './credential';
 import { PROPERTIES } from './properties';
 import { LIST_SEARCH } from './search';
 import { operationOf } from './table';
@@ -29,11 +30,11 @@ export class Kontobahn implements INodeType {
 		usableAsTool: true,
 		inputs: [NodeConnectionTypes.Main],
 		outputs: [NodeConnectionTypes.Main],
-		credentials: [{ name: 'kontobahnApi', required: true }],
+		credentials: [{ name: 'kontobahnApi', required: true, testedBy: 'kontobahnApiTest' }],
 		properties: PROPERTIES,
 	};
 
-	methods = { listSearch: LIST_SEARCH };
+	methods = { credentialTest: CREDENTIAL_TEST, listSearch: LIST_SEARCH };
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 		const items = this.getInputData();

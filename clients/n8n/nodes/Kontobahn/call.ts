@@ -13,12 +13,18 @@ export function idempotencyKey(...parts: Array<string | number>): string {
 	return `n8n-${createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 48)}`;
 }
 
+/** Tells an execution from every other, but not from itself when it is retried: a retry has another id, and the same context and input. */
+function originOf(context: IExecuteFunctions, itemIndex: number): string | undefined {
+	const began = context.getExecutionContext?.()?.establishedAt;
+	return began ? `${began} ${JSON.stringify(context.getInputData()[itemIndex].json)}` : context.getExecutionId();
+}
+
 function ownKey(context: IExecuteFunctions, itemIndex: number): string | undefined {
-	const execution = context.getExecutionId();
-	if (!execution) return undefined;
+	const origin = originOf(context, itemIndex);
+	if (!origin) return undefined;
 	const run = Number(context.getWorkflowDataProxy(itemIndex).$runIndex ?? 0);
 	const { id: workflow } = context.getWorkflow();
-	return idempotencyKey(context.getInstanceId(), workflow ?? '', execution, context.getNode().id, run, itemIndex);
+	return idempotencyKey(context.getInstanceId(), workflow ?? '', origin, context.getNode().id, run, itemIndex);
 }
 
 export function converted(field: Field, value: unknown, timezone: string): unknown {

@@ -7,6 +7,7 @@ import type {
 } from 'n8n-workflow';
 import { NodeConnectionTypes } from 'n8n-workflow';
 
+import { CREDENTIAL_TEST } from '../Kontobahn/credential';
 import { locator } from '../Kontobahn/properties';
 import { sendForJson } from '../Kontobahn/request';
 import { LIST_SEARCH } from '../Kontobahn/search';
@@ -76,7 +77,7 @@ export class KontobahnTransactionTrigger implements INodeType {
 		polling: true,
 		inputs: [],
 		outputs: [NodeConnectionTypes.Main],
-		credentials: [{ name: 'kontobahnApi', required: true }],
+		credentials: [{ name: 'kontobahnApi', required: true, testedBy: 'kontobahnApiTest' }],
 		properties: [
 			{
 				displayName: 'Changes',
@@ -124,7 +125,7 @@ export class KontobahnTransactionTrigger implements INodeType {
 		],
 	};
 
-	methods = { listSearch: LIST_SEARCH };
+	methods = { credentialTest: CREDENTIAL_TEST, listSearch: LIST_SEARCH };
 
 	async poll(this: IPollFunctions): Promise<INodeExecutionData[][] | null> {
 		if (this.getMode() === 'manual') return outgoing(this, (await page(this, '', 1)).data);

@@ -8,6 +8,7 @@ import type {
 } from 'n8n-workflow';
 import { NodeConnectionTypes } from 'n8n-workflow';
 
+import { CREDENTIAL_TEST } from '../Kontobahn/credential';
 import { titled } from '../Kontobahn/properties';
 import { sendForJson } from '../Kontobahn/request';
 import { EVENTS } from '../Kontobahn/table';
@@ -121,7 +122,7 @@ export class KontobahnTrigger implements INodeType {
 		usableAsTool: undefined,
 		inputs: [],
 		outputs: [NodeConnectionTypes.Main],
-		credentials: [{ name: 'kontobahnApi', required: true }],
+		credentials: [{ name: 'kontobahnApi', required: true, testedBy: 'kontobahnApiTest' }],
 		webhooks: [
 			{ name: 'default', httpMethod: 'POST', responseMode: 'onReceived', responseData: 'noData', path: 'webhook' },
 		],
@@ -168,6 +169,8 @@ export class KontobahnTrigger implements INodeType {
 			},
 		],
 	};
+
+	methods = { credentialTest: CREDENTIAL_TEST };
 
 	webhookMethods = {
 		default: {
