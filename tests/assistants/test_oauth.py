@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from pydantic import AnyUrl
 
-from kontobahn.access import audit, factors, users
+from kontobahn.access import audit, factors, identities, users
 from kontobahn.access.principal import Principal, Role
 from kontobahn.api.request_log import Wanted, logged
 from kontobahn.assistants import access, grants
@@ -156,6 +156,7 @@ def test_the_protocols_own_client_signs_in_through_a_person_and_everything_it_do
     rows = service.db.read_now(lambda tx: logged(tx, owner.id, Wanted(quelle="MCP"), before=2**62, limit=50))
     [grant] = service.db.read_now(grants.listing, owner.id)
     assert {row.api_key_id for row in rows} == {grant.grant.id}
+    assert grant.grant.used_at == service.clock.now()
     assert "Erika Muster · Fragefix" in browser.get("/dashboard/requests").text
     assert "Assistant connected" in browser.get("/dashboard/audit").text
     listed = browser.get("/dashboard/assistants").text
@@ -446,7 +447,7 @@ def test_an_assistant_prepares_no_more_a_day_than_the_person_allows(
     assert ["€100.00" in row for row in rows if "Fragefix" in row] == [False, True]
 
 
-def test_a_new_password_or_a_removed_factor_ends_what_the_person_has_connected(
+def test_a_new_password_a_removed_factor_or_an_unlinked_account_ends_what_the_person_has_connected(
     service: Service, owner: Organization, maker: Maker
 ) -> None:
     karl = Releaser(service, owner, "karl@muster.example")
@@ -478,6 +479,14 @@ def test_a_new_password_or_a_removed_factor_ends_what_the_person_has_connected(
 
     made = maker.tokens(karl.browser)
     person = service.db.read_now(users.by_id, owner.id, karl.user.id)
+    at_provider = identities.Shown("https://login.example", "1", "", "Karl", "Karl", (), None, False)
+    service.db.write_now(identities.link, person, at_provider, ACTOR)
+    assert not is_over(made)
+    [account] = service.db.read_now(identities.of_user, owner.id, karl.user.id)
+    service.db.write_now(identities.unlink, principal, account.id, account.issuer, ACTOR)
+    assert is_over(made)
+
+    made = maker.tokens(karl.browser)
     link = service.db.write_now(lambda tx: users.create_reset(tx, service.vault, person, hours=1, actor=ACTOR))
     body = {"token": link.secret, "password": "yet-Another-password-2"}
     assert service.http.post("/v2/auth/password/reset", json=body).status_code == 200

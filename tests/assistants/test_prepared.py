@@ -289,13 +289,20 @@ def test_a_cash_entry_that_cannot_be_booked_is_refused_by_the_names_of_this_call
 
 @on_postgres
 def test_of_two_who_decide_at_once_one_does(service: Service, owner: Organization) -> None:
-    item = one(service, owner)
-    person = Principal(owner.id, "owner", (owner.id,))
+    karl = Releaser(service, owner, "karl@muster.example")
+    person = Principal(owner.id, "owner", (owner.id,), user_id=karl.user.id, session_id="s")
+    refused, approved = one(service, owner, amount="1.00"), one(service, owner, amount="2.00")
+    digest = digest_of(service, approved)
 
-    def refuse(tx: Tx) -> Any:
+    def refuse(tx: Tx, item: dict[str, Any]) -> Any:
         return prepared.refuse(tx, person, item["id"], ACTOR)
 
-    outcome = overlap(service.db, refuse, refuse)
-    assert outcome.lock == "assistants"
-    assert outcome.first.state == "refused"
-    assert isinstance(outcome.second, Conflict)
+    def approve(tx: Tx) -> Any:
+        return prepared.begin_approval(tx, person, approved["id"], digest, ACTOR)
+
+    first = overlap(service.db, lambda tx: refuse(tx, refused), lambda tx: refuse(tx, refused))
+    second = overlap(service.db, lambda tx: refuse(tx, approved), approve)
+    for outcome in (first, second):
+        assert outcome.lock == "assistants"
+        assert outcome.first.state == "refused"
+        assert isinstance(outcome.second, Conflict)

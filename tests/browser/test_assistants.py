@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.assistants.assistant import let_in
 from tests.assistants.hosted import AUTHORIZE, LOOPBACK, answer_in, making
-from tests.browser.visitor import visiting
+from tests.browser.visitor import COOKIE, visiting
 from tests.harness import PASSWORD, running_service
 from tests.receiver import Answer, receiving
 
@@ -33,6 +33,11 @@ def test_a_person_connects_an_assistant_and_disconnects_it(browser: Browser, tmp
         page.click("form[action$=sign-in] button")
         expect(page.locator("h1")).to_have_text("Fragefix verbinden")
         assert visitor.look_closely() == []
+        token = next(cookie["value"] for cookie in page.context.cookies() if cookie["name"] == COOKIE)
+        with visiting(browser, service.base_url, token, locale="en") as reader:
+            reader.open(page.url.removeprefix(service.base_url))
+            expect(reader.page.locator("h1")).to_have_text("Connect Fragefix")
+            assert reader.look_closely() == []
         page.reload()
         expect(page.locator("[type=radio][value=payments]")).to_have_count(0)
         page.check("[type=radio][value=bookkeeping]")

@@ -310,12 +310,12 @@ def _counted_by(principal: Principal) -> str:
 
 def ordered_today(tx: Tx, principal: Principal) -> int:
     """Returns the cents of the payments that this caller has prepared today, in Berlin, and that wait or were approved."""
-    row = tx.one(
+    [(ordered,)] = tx.all(
         f"SELECT COALESCE(SUM(amount_minor), 0) FROM assistants_prepared WHERE {in_scope(len(principal.scope))}"
         " AND counted_by = ? AND created_at >= ? AND kind = 'payment' AND (state = 'waiting' OR state = 'approved')",
         *principal.scope, _counted_by(principal), start_of_day(berlin_date(tx.now)),
     )  # fmt: skip
-    return int(row[0]) if row else 0
+    return int(ordered)
 
 
 def _facts(row: PreparedRow) -> dict[str, str]:
