@@ -70,6 +70,7 @@ describe('a call', () => {
 
 	it.each<Reply>([
 		{ statusCode: 409 },
+		{ statusCode: 503, headers: { 'retry-after': 'Wed, 18 Nov 2026 00:00:00 GMT' } },
 		{ statusCode: 429, headers: { 'retry-after': '61' } },
 		{ statusCode: 500, headers: { 'retry-after': '1' } },
 		{ statusCode: 402, headers: { 'retry-after': '1' } },

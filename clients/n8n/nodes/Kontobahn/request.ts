@@ -33,6 +33,7 @@ export interface Answer {
 	bytes: Buffer;
 }
 
+const TRANSIENT = [409, 429, 503];
 const MAX_WAITS = 3;
 const MAX_WAIT_SECONDS = 60;
 const REMEDIES: Record<number, string> = {
@@ -68,11 +69,6 @@ function refusal(context: Context, status: number, answer: Answer, itemIndex?: n
 	});
 }
 
-function isTransient(status: number, headers: IDataObject): boolean {
-	// A refusal that names no time to wait is final; one that does may be asked again, also with the same idempotency key.
-	return [409, 429, 503].includes(status) && headers['retry-after'] !== undefined;
-}
-
 /** Makes a call with the credential, waits where the service asks to, and raises what it refuses. */
 export async function send(context: Context, call: Call): Promise<Answer> {
 	const { baseUrl } = await context.getCredentials<{ baseUrl: string }>('kontobahnApi');
@@ -89,10 +85,10 @@ export async function send(context: Context, call: Call): Promise<Answer> {
 		})) as { statusCode: number; headers: IDataObject; body: Buffer | ArrayBuffer | string };
 		const answer = { headers: full.headers, bytes: Buffer.from(full.body as Buffer) };
 		if (full.statusCode < 300) return answer;
+		// A refusal that names no time to wait is final; one that does may be asked again, also with the same idempotency key.
 		const seconds = Number(full.headers['retry-after']);
-		if (!isTransient(full.statusCode, full.headers) || waits >= MAX_WAITS || !(seconds <= MAX_WAIT_SECONDS)) {
-			throw refusal(context, full.statusCode, answer, call.itemIndex);
-		}
+		const isFinal = !TRANSIENT.includes(full.statusCode) || !(seconds <= MAX_WAIT_SECONDS);
+		if (isFinal || waits >= MAX_WAITS) throw refusal(context, full.statusCode, answer, call.itemIndex);
 		await sleep(Math.max(seconds, 0.2) * 1000);
 	}
 }
