@@ -170,6 +170,10 @@ def _in_a_copy(tree: Path, subject: Subject, item: Planted) -> str:
     """Tries a fault that must be there when the module is imported, with all tests of the subject."""
     if not any(tree.iterdir()):
         _copy(tree)
+        if not _passes(tree, subject.tests):
+            raise SystemExit(
+                f"{item.name}: nothing can be said: its tests fail in a copy of the project without any fault."
+            )
     changed = _path(item.name, tree)
     source = changed.read_bytes()
     changed.write_bytes(item.fault.planted_in(source))
@@ -179,11 +183,13 @@ def _in_a_copy(tree: Path, subject: Subject, item: Planted) -> str:
 
 
 def _copy(place: Path) -> None:
-    for name in ("src", "tests", "simulators", "docs", "bench", "torture"):
+    """Whatever a test reads must be there, or each fault would seem to be noticed."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    for name in filter(None, names):
         if (ROOT / name).exists():
-            shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "Makefile"):
-        shutil.copy(ROOT / name, place / name)
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, place / name)
 
 
 def _passes(tree: Path, tests: Iterable[str]) -> bool:

@@ -65,7 +65,7 @@ WAITS = (
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name.startswith("KONTOBAHN_") and name != FRESH:
+        if name.startswith("KONTOBAHN_"):
             monkeypatch.delenv(name)
 
 

@@ -17,7 +17,7 @@ from tests.harness import START, Service, running_service
 from tests.services import PostgresServer
 
 # Set by whoever wants to know what each test reaches by itself (mutation/): then nothing is shared, and no test is left out.
-FRESH = "KONTOBAHN_TESTS_FRESH_SERVICES"
+FRESH = "FRESH_SERVICES"
 
 
 class _Parts:
