@@ -56,8 +56,19 @@ parse = cache(ast.parse)
 
 @cache
 def walk(tree: ast.Module) -> list[ast.AST]:
-    """Every node of a module: many rules look at them, and finding them takes as long as parsing."""
-    return list(ast.walk(tree))
+    """Every node of a module but those that say whether a name is read or set: many rules look at them, and `ast.walk` takes
+    longer to find them than parsing does."""
+    found: list[ast.AST] = [tree]
+    for node in found:
+        for name in node._fields:
+            if name == "ctx":
+                continue
+            value = getattr(node, name, None)
+            if isinstance(value, ast.AST):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [item for item in value if isinstance(item, ast.AST)]
+    return found
 
 
 def modules(root: Path, *folders: str) -> Iterator[tuple[str, str, ast.Module]]:

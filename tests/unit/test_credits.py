@@ -143,7 +143,7 @@ def database(engine: str, request: pytest.FixtureRequest) -> Iterator[tuple[Data
         db.close()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, min_size=5, max_size=40))
 def test_no_walk_loses_or_invents_a_credit(
     database: tuple[Database, ManualClock], steps: list[tuple[str, int, int | None]]
