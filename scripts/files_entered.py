@@ -2,7 +2,8 @@
 
     python scripts/files_entered.py [--names]
 
-Calls are made to the application of the tests, on SQLite; a provider behind a port is the tests' scripted one and does not count.
+Calls are made to the application of the tests, on SQLite; a provider behind a port is the tests' scripted one and does not count. Neither
+does what runs whether a call is made or not: scheduled jobs, the upkeep of the process, the watch over connections.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ SOURCE = f"{ROOT}/src/kontobahn/"
 sys.path.insert(0, str(ROOT))
 
 from kontobahn.db import Tx  # noqa: E402
+from kontobahn.webhooks.deliverer import Deliverer  # noqa: E402
 from tests.api.webhooks.conftest import Delivering  # noqa: E402
 from tests.bank_builder import Bank, account_id, order  # noqa: E402
 from tests.harness import Service, running_service  # noqa: E402
@@ -29,6 +31,9 @@ from tests.mobility_builder import Shop, ticket  # noqa: E402
 from tests.receiver import receiving  # noqa: E402
 from tests.statement_builder import Booking, Sheet, camt  # noqa: E402
 from tests.waiting import eventually  # noqa: E402
+
+# What runs whether a call is made or not.
+BESIDE = {"ConnectionWatch._repeat", "Application._repeat_upkeep"}
 
 
 class Tracer:
@@ -48,8 +53,17 @@ class Tracer:
 
     def _note(self, frame: FrameType, event: str, _argument: Any) -> None:
         code = frame.f_code
-        if self._is_counting and event == "call" and code.co_name != "<module>" and code.co_filename.startswith(SOURCE):
-            self.files.add(code.co_filename.removeprefix(SOURCE))
+        if not self._is_counting or event != "call" or code.co_name == "<module>":
+            return
+        file = code.co_filename.removeprefix(SOURCE)
+        if code.co_filename != file and file not in self.files and not _runs_beside(frame):
+            self.files.add(file)
+
+
+def _runs_beside(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_qualname not in BESIDE:
+        frame = frame.f_back
+    return frame is not None
 
 
 def open_items(service: Service, tracer: Tracer) -> None:
@@ -85,12 +99,17 @@ def event_to_delivered(_service: Service, tracer: Tracer) -> None:
     with (
         receiving() as receiver,
         tempfile.TemporaryDirectory() as folder,
-        running_service(Path(folder), run_jobs=True, webhook_allow=receiver.allow) as service,
+        running_service(Path(folder), webhook_allow=receiver.allow) as service,
     ):
+        service.run(_start(service.application.deliverer))
         customer = Delivering(service).customer(receiver)
         with tracer.counting():
             customer.emit()
             eventually(lambda: service.db.read_now(_is_delivered))
+
+
+async def _start(deliverer: Deliverer) -> None:
+    deliverer.start()
 
 
 def _is_delivered(tx: Tx) -> bool:

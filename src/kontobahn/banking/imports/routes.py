@@ -15,7 +15,7 @@ from kontobahn.api.wire import Answer, ListQuery, OrganizationQuery, Timestamp, 
 from kontobahn.banking.imports import store
 from kontobahn.banking.imports.files import ReadFile, own_ibans
 from kontobahn.banking.imports.importer import StatementImporter, accounts_named, arrive
-from kontobahn.banking.imports.store import TASK_KIND, File, ImportRow
+from kontobahn.banking.imports.store import TASK_KIND, File, ImportResult, ImportRow
 from kontobahn.banking.transactions import arrivals
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
@@ -106,12 +106,13 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
             tx, organization_id, file.source, allow_gaps=query.allow_gaps, unbalanced=query.unbalanced
         )
         result = importer.import_file(found)
-        return Data(_report(store.record_done(tx, file._replace(id=task_id), result)))
+        return Data(_report(store.record_done(tx, file._replace(id=task_id), result), result))
 
     async def tidy(task_id: str) -> None:
         if found is not None:
             await asyncio.to_thread(found.close)
-            await asyncio.to_thread(arrivals.give_up, call.context.db, found.arrivals)
+            if found.arrivals.by_key:
+                await asyncio.to_thread(arrivals.give_up, call.context.db, found.arrivals)
 
     try:
         return await call.context.part(Tasks).run(
@@ -121,7 +122,7 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
             organization_id=organization_id,
             kind=TASK_KIND,
             subject=body.sha256,
-            begun=lambda task: Data(_report(store.from_task(task))),
+            begun=lambda task: Data(_kept_report(store.from_task(task))),
         )
     except StatementError as error:
         await call.context.db.write(store.record_refused, file, error.without_file(file.source))
@@ -133,17 +134,20 @@ async def list_statement_imports(call: Call, query: ImportsQuery) -> Data[list[S
     """List the files that were imported or refused, the latest first."""
     organizations = call.principal.organizations(query.organization_id)
     rows = await call.read(store.listing, organizations, query.limit)
-    return Data([_report(row) for row in rows])
+    return Data([_kept_report(row) for row in rows])
 
 
 @get("/v2/banking/imports/{id}", scope="banking:read", errors=(403, 404))
 async def get_statement_import(call: Call, id: Uuid) -> Data[StatementImportReport]:
     """Read what came of one file."""
-    return Data(_report(await call.read(store.find, call.principal, id)))
+    return Data(_kept_report(await call.read(store.find, call.principal, id)))
 
 
-def _report(row: ImportRow) -> StatementImportReport:
-    result = row.result()
+def _kept_report(row: ImportRow) -> StatementImportReport:
+    return _report(row, row.result())
+
+
+def _report(row: ImportRow, result: ImportResult) -> StatementImportReport:
     return StatementImportReport(
         id=row.id,
         organization_id=row.organization_id,
