@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from copy import deepcopy
 from itertools import islice
 from operator import itemgetter
@@ -492,6 +492,7 @@ class _Sliced:
         self._protocol, self._content = Protocol(warnings_about(client, file)), Content(file.header)
         self._jahr: FiscalYear
         self._known: BatchRow | None = None
+        self._opened = ExitStack()
         self._poster: SlicedPoster
         self._bookings: Bookings
 
@@ -502,6 +503,7 @@ class _Sliced:
         batch = Batch(job.batch_id, self._jahr, is_closing(self._file), is_cash=False, is_undo=False)
         begun = slices.begin(self._db, self._client, batch.id, job.name)
         self._poster = SlicedPoster(begun, self._client, batch, watch_others=not job.another)
+        self._opened.callback(self._poster.close)
         self._bookings = Bookings(
             begun, self._client, self._poster, self._file, job, self._protocol, self._content, self._known
         )
@@ -536,6 +538,7 @@ class _Sliced:
 
     def tidy(self) -> None:
         claims.give_up(self._db, self._client.mandant, self._job.batch_id)
+        self._opened.close()
         claims.sweep_editions(self._db, self._client.mandant)
 
 
@@ -621,9 +624,15 @@ def _terms_row(client: Client, file: ExtfFile, record: extf.Zahlungsbedingung) -
 
 def _write_persons(tx: Tx, client: Client, some: list[PersonRow | _Label]) -> None:
     partners.lock(tx, client)
+    by_konto: dict[str, PersonRow] = {}
     for row in some:
         if isinstance(row, PersonRow):
-            partners.save_row(tx, client, row)
+            if row.konto in by_konto:
+                # A file may name an account again: each of its records is a version.
+                partners.save_rows(tx, client, list(by_konto.values()))
+                by_konto.clear()
+            by_konto[row.konto] = row
+    partners.save_rows(tx, client, list(by_konto.values()))
     label_accounts(tx, client, [row.label if isinstance(row, PersonRow) else row for row in some])
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from kontobahn.books.store import SUCCESS, Client, label_accounts, save_task, years
 from kontobahn.clock import to_datetime
-from kontobahn.db import Tx
+from kontobahn.db import Tx, chunked
 from kontobahn.formats import extf
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
@@ -95,27 +95,35 @@ def save_row(tx: Tx, client: Client, person: PersonRow) -> bool:
     A record from a file keeps the row of the file too, so that an export returns every column of it. A call replaces the columns
     that it has fields for; the others, such as the terms of payment, stay.
     """
-    konto, record, _, row = person
-    old = tx.one(
-        "SELECT version, record, extf FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, konto
-    )
-    if old is None:
-        tx.run(
-            "INSERT INTO books_persons (mandant, konto, version, record, extf, created_at) VALUES (?, ?, 1, ?, ?, ?)",
-            client.mandant, konto, record, row, tx.now,
-        )  # fmt: skip
-    else:
-        if not row and (kept := _decode_row(old[2])) is not None:
-            row = encode(personenkonto.as_row(msgspec.json.decode(record), kept)).decode()
-        tx.run(
-            "INSERT INTO books_person_history (mandant, konto, version, record, replaced_at) VALUES (?, ?, ?, ?, ?)",
-            client.mandant, konto, *old[:2], tx.now,
-        )  # fmt: skip
-        tx.run(
-            "UPDATE books_persons SET version = version + 1, record = ?, extf = ?, updated_at = ? WHERE mandant = ? AND konto = ?",
-            record, row, tx.now, client.mandant, konto,
-        )  # fmt: skip
+    old = tx.one("SELECT extf FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, person.konto)
+    if old is not None and not person.extf and (kept := _decode_row(old[0])) is not None:
+        row = encode(personenkonto.as_row(msgspec.json.decode(person.record), kept)).decode()
+        person = person._replace(extf=row)
+    save_rows(tx, client, [person])
     return old is None
+
+
+def save_rows(tx: Tx, client: Client, persons: list[PersonRow]) -> None:
+    """Writes records of different accounts, and keeps those that they replace as history."""
+    mandant, now = client.mandant, tx.now
+    old: dict[str, tuple[int, str]] = {}
+    for some, is_one in chunked([person.konto for person in persons]):
+        for konto, *kept in tx.all(
+            f"SELECT konto, version, record FROM books_persons WHERE mandant = ? AND konto {is_one}", mandant, *some
+        ):
+            old[konto] = kept[0], kept[1]
+    tx.many(
+        "INSERT INTO books_persons (mandant, konto, version, record, extf, created_at) VALUES (?, ?, 1, ?, ?, ?)",
+        [(mandant, konto, record, row, now) for konto, record, _, row in persons if konto not in old],
+    )
+    tx.many(
+        "INSERT INTO books_person_history (mandant, konto, version, record, replaced_at) VALUES (?, ?, ?, ?, ?)",
+        [(mandant, konto, *kept, now) for konto, kept in old.items()],
+    )
+    tx.many(
+        "UPDATE books_persons SET version = version + 1, record = ?, extf = ?, updated_at = ? WHERE mandant = ? AND konto = ?",
+        [(record, row, now, mandant, konto) for konto, record, _, row in persons if konto in old],
+    )
 
 
 def _decode_row(text: str) -> extf.Personenkonto | None:

@@ -16,6 +16,7 @@ from kontobahn.books.satz import (
     CLOSING_PERIOD,
     EB_PERIOD,
     EB_TEXT,
+    Documents,
     Satz,
     Splitter,
     first_invoice,
@@ -89,6 +90,8 @@ class Poster:
         self._cash_books = cash_book_of_account(tx, client) | dict([cash_book] if cash_book else [])
         self.moved_cash_books: set[str] = set()
         self._block = Block()
+        # Documents whose tax is not written yet.
+        self._documents: Documents = self._block.items
 
     def add(self, satz: Satz, *, aufteilung: str = "", periode: int | None = None, takes_back: bool = True) -> int:
         """Posts a booking and returns its id. Raises KontierungError, before anything is kept, if it cannot be booked.
@@ -101,7 +104,7 @@ class Poster:
         follows = not aufteilung or not takes_back
         if not aufteilung:
             _refuse_foreign_discount(satz)
-            aufteilung, self.hint = self._splitter.split(satz, self._block.items)
+            aufteilung, self.hint = self._splitter.split(satz, self._documents)
         parts = legs_of(self._rahmen, satz, aufteilung)
         if periode is None:
             periode = self._period(satz)
@@ -209,7 +212,7 @@ class Poster:
     def _add_discount(self, booking: int, satz: Satz, aufteilung: str) -> None:
         """Keeps what the discount was split by, to split it again if the tax of its document changes."""
         person = satz.konto if len(satz.konto) == PERSONENKONTO_DIGITS else satz.gegenkonto
-        steuer = self._splitter.tax_of_document(satz, self._block.items)
+        steuer = self._splitter.tax_of_document(satz, self._documents)
         self._block.discounts.append((person, satz.belegfeld1, booking, steuer, aufteilung))
 
     def _add_to_cash(self, booking: int, kassenname: str, betrag: int, satz: Satz, *, eb: bool) -> None:
@@ -232,6 +235,7 @@ class Poster:
 
     def _flush(self) -> None:
         block, self._block = self._block, Block()
+        self._documents = self._block.items
         self._touched.update(block.years)
         self._moved.update([konto for konto, _ in block.periods])
         self._write(block)

@@ -5,8 +5,9 @@ The split is decided once, when a booking is posted, stored with it, and read fr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kontobahn.books.store import Client
 from kontobahn.db import Statements, Tx
@@ -166,6 +167,12 @@ def discount_accounts(rahmen: Kontenrahmen) -> set[str]:
     return found
 
 
+class Documents(Protocol):
+    """Documents by account and number, each with its tax last."""
+
+    def get(self, key: tuple[str, str], /) -> Sequence[Any] | None: ...
+
+
 class Splitter:
     """Decides by today's rule; once for the same accounts, key and rates."""
 
@@ -175,7 +182,7 @@ class Splitter:
         self._rahmen = rahmen
         self._decided: dict[tuple[str, str, str, int], Split] = {}
 
-    def split(self, satz: Satz, pending: dict[tuple[str, str], list[object]]) -> Split:
+    def split(self, satz: Satz, pending: Documents) -> Split:
         """Returns the split of a booking. `pending` are documents that are not written yet, with their tax last."""
         if satz.skonto:
             return discount_split(self._rahmen, satz, self.tax_of_document(satz, pending))
@@ -198,7 +205,7 @@ class Splitter:
             self._decided[key] = found
         return found
 
-    def tax_of_document(self, satz: Satz, pending: dict[tuple[str, str], list[object]]) -> str:
+    def tax_of_document(self, satz: Satz, pending: Documents) -> str:
         """Returns the tax of the invoice that a discount belongs to: same person account, same document number."""
         person = satz.konto if is_personenkonto(satz.konto) else satz.gegenkonto
         if not satz.belegfeld1 or not is_personenkonto(person):

@@ -11,7 +11,9 @@ import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, NamedTuple, TypeVar
 
 from kontobahn.books import claims, duplicates, posting, read_models
 from kontobahn.books.batches import Batch
@@ -19,7 +21,7 @@ from kontobahn.books.cash_days import ADD_DAY, Days
 from kontobahn.books.claims import ROWS_AT_ONCE, Claim, Place
 from kontobahn.books.posting import Poster
 from kontobahn.books.read_models import TABLES, Block
-from kontobahn.books.satz import Satz, discount_accounts, legs_of
+from kontobahn.books.satz import Satz, discount_accounts, legs_of, merge_taxes
 from kontobahn.books.store import Client
 from kontobahn.db import Database, Row, Tx, chunked, fitting_length
 from kontobahn.errors import Conflict
@@ -28,6 +30,8 @@ from kontobahn.ledger.konto import is_personenkonto
 T = TypeVar("T")
 # A slice changes some pages of every index however short it is: on a busy machine, shorter ones would make it busier.
 FIRST_ROWS, MIN_ROWS, MAX_ROWS = 5_000, 1_000, 20_000
+# Each of them changes the sheets of nearly as many accounts.
+FIRST_ON_SHEETS, MIN_ON_SHEETS = 10_000, 5_000
 # Rows are gathered, and what they change is written in the order of its keys: a slice in the order of the file would change a page
 # of the database for every row or two.
 ROWS_GATHERED = 50_000
@@ -58,6 +62,10 @@ class Slices:
     def _slice(self, tx: Tx, fn: Callable[[Tx], T]) -> T:
         claims.renew(tx, self.claim)
         return fn(tx)
+
+    def apart(self) -> Slices:
+        """Returns slices for another thread, of lengths of their own."""
+        return Slices(self._db, self.claim)
 
     def renew(self) -> None:
         """Renews the claim."""
@@ -104,11 +112,11 @@ class Slices:
     def add_to_sheets(self, mandant: int, first: int, last: int) -> None:
         """Writes the places that these bookings have on sheets."""
         while first <= last:
-            length = self._lengths.get(posting.ADD_TO_SHEETS, FIRST_ROWS)
+            length = self._lengths.get(posting.ADD_TO_SHEETS, FIRST_ON_SHEETS)
             until = min(first + length - 1, last)
             self.run(posting.ADD_TO_SHEETS, *(mandant, first, until) * 3)
             if until - first == length - 1:
-                self._lengths[posting.ADD_TO_SHEETS] = self.fitting(length, MIN_ROWS, ROWS_GATHERED)
+                self._lengths[posting.ADD_TO_SHEETS] = self.fitting(length, MIN_ON_SHEETS, ROWS_GATHERED)
             first = until + 1
 
     def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
@@ -126,14 +134,33 @@ def begin(db: Database, client: Client, batch: str, source: str, undoes: str = "
     return Slices(db, claimed)
 
 
+class _Waiting(NamedTuple):
+    """Documents of two blocks, of which the older one is being written. Taxes may be merged with themselves, if it is written already."""
+
+    newer: dict[tuple[str, str], list[Any]]
+    older: dict[tuple[str, str], list[Any]]
+
+    def get(self, key: tuple[str, str], /) -> Sequence[Any] | None:
+        newer, older = self.newer.get(key), self.older.get(key)
+        if newer is None or older is None:
+            return newer or older
+        return (merge_taxes(newer[-1], older[-1]),)
+
+
 class SlicedPoster(Poster):
-    """Posts a large batch: `finish` writes all but the rows held back, `appear` makes them count."""
+    """Posts a large batch: `finish` writes all but the rows held back, `appear` makes them count, and `close` ends its thread.
+
+    A thread writes what was gathered while the next rows are. It has slices of its own, and what it writes is read only after it.
+    """
 
     def __init__(self, slices: Slices, client: Client, batch: Batch, *, watch_others: bool) -> None:
         self._slices, claimed = slices, slices.claim
         place = Place(claimed.mandant, claimed.before, _NO_CEILING, (claimed.edition,))
         super().__init__(slices, client, batch, place)
         self._flush_every = ROWS_GATHERED
+        self._behind = slices.apart()
+        self._thread = ThreadPoolExecutor(1, "books-slices")
+        self._writing: Future[None] | None = None
         self._last_rows = Block()
         self._cash: Days = {}
         # The looks of the rows, to find those that others book meanwhile.
@@ -146,6 +173,19 @@ class SlicedPoster(Poster):
         if (booking - self.before) % RENEWED_EVERY == 0:
             self._slices.renew()
         return booking
+
+    def _flush(self) -> None:
+        gathered = self._block
+        super()._flush()
+        self._documents = _Waiting(self._block.items, gathered.items)
+
+    def _wait(self) -> None:
+        """Waits until everything is written that was flushed. Raises what went wrong."""
+        if self._writing is not None:
+            self._writing.result()
+
+    def close(self) -> None:
+        self._thread.shutdown()
 
     def _write(self, block: Block) -> None:
         held, ceiling = self._last_rows, self._slices.claim.ceiling
@@ -161,14 +201,20 @@ class SlicedPoster(Poster):
         held.discounts += own_discounts
         for key, bewegung in block.cash_days.items():
             self._cash[key] = self._cash.get(key, 0) + bewegung
-        posting.write_journal(self._slices, bookings, moves, cash_rows)
-        for span in posting.spans(bookings):
-            self._slices.add_to_sheets(self._client.mandant, *span)
-        block.add_to(self._slices, self._slices.claim.edition, self.batch.jahr.start)
+        block.bookings, block.moves, block.cash_rows = bookings, moves, cash_rows
+        self._wait()
+        self._writing = self._thread.submit(copy_context().run, self._write_behind, block)
+
+    def _write_behind(self, block: Block) -> None:
+        posting.write_journal(self._behind, block.bookings, block.moves, block.cash_rows)
+        for span in posting.spans(block.bookings):
+            self._behind.add_to_sheets(self._client.mandant, *span)
+        block.add_to(self._behind, self._behind.claim.edition, self.batch.jahr.start)
 
     def finish(self) -> int:
         """Writes what is left and settles what follows from it, in slices. Returns the number of bookings."""
         self._flush()
+        self._wait()
         jahr, edition = self.batch.jahr.start, self._slices.claim.edition
         if self._carries_persons:
             self._carry(jahr)

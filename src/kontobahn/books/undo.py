@@ -9,6 +9,7 @@ is taken out of the edition that appears with them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from kontobahn.books import batches, cash_days, claims, posting, read_models, slices, store
@@ -193,6 +194,7 @@ class _Sliced:
     def __init__(self, db: Database, client: Client, found: BatchRow, undo_id: str) -> None:
         self._db, self._client, self._found, self._id = db, client, found, undo_id
         self._slices: Slices
+        self._opened = ExitStack()
         self._poster: SlicedPoster
         self._removal: Removal
 
@@ -202,6 +204,7 @@ class _Sliced:
         jahr = year_of(begun, client, found)
         batch = Batch(self._id, jahr, is_closing=False, is_cash=False, is_undo=True)
         self._poster = SlicedPoster(begun, client, batch, watch_others=False)
+        self._opened.callback(self._poster.close)
         self._removal = Removal(begun, client, found)
         self._reverse()
         for block in self._removal.descriptions(begun, begun.claim.edition):
@@ -273,6 +276,7 @@ class _Sliced:
 
     def tidy(self) -> None:
         claims.give_up(self._db, self._client.mandant, self._id)
+        self._opened.close()
         claims.sweep_editions(self._db, self._client.mandant)
 
 
