@@ -82,6 +82,11 @@ TRIALS = (
         " again. At most two requests for it, never a loop.",
     ),
     Trial(
+        "large statements", "statement_kills", "--kills 50", "--kills 1 --entries 300",
+        "Large statements of new accounts are sent while the service is killed amid the slices that they are written in, and sent again.",
+        "An account has all of its transactions or is not there; in the end each has all of them once, and nothing is left of the rest.",
+    ),
+    Trial(
         "EBICS at any moment", "banks", "--provider ebics --kills 50", "--provider ebics --kills 2",
         "A bank is connected and read by EBICS while the service is killed.",
         "A fetch is stored as a whole or not at all; nothing lost, nothing twice, ids as they were.",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.process import place_demo
-from torture import banks, datev_kills, datev_sign_in_kills, ebics_kills, page
+from torture import banks, datev_kills, datev_sign_in_kills, ebics_kills, page, statement_kills
 from torture.kills import load
 from torture.kills.run import run as run_kills
 from torture.payments import run
@@ -48,6 +48,12 @@ def test_a_kill_amid_a_renewal_leaves_a_sign_in_that_lives_or_has_ended_and_no_l
     moments = datev_sign_in_kills.BEFORE, datev_sign_in_kills.UNSTORED
     told = datev_sign_in_kills.run(folder, kills=1, seed=3, moments=moments)
     assert told.endswith("1 sign-ins lived on, 1 had to be renewed by a person; none was asked for again.")
+
+
+def test_a_kill_amid_the_slices_of_a_statement_leaves_nothing_that_is_seen(folder: Path) -> None:
+    told = statement_kills.run(folder, kills=1, seed=3, entries=300)
+    assert "1 of which left entries that nobody saw" in told
+    assert told.endswith("none in part, none twice.")
 
 
 def test_nothing_is_lost_or_doubled_by_kills_under_mixed_load(folder: Path) -> None:

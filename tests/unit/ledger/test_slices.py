@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import threading
 from collections.abc import Callable
 from datetime import date
 from typing import Any, NamedTuple, cast
@@ -23,6 +24,7 @@ from kontobahn.ids import new_id
 from tests.unit.ledger.random_ledgers import Ledger, Year, any_ledger, opening
 from tests.unit.ledger.recalculation import PERSONS, Booking
 from tests.unit.ledger.test_random_ledgers import FIRST_SEED, Books, add, books, check_ledger, create
+from tests.waiting import PATIENCE_SECONDS
 
 __all__ = ["books"]
 LEDGERS = {"sqlite": 50, "postgres": 12}
@@ -254,3 +256,29 @@ def test_who_was_given_up_for_dead_writes_nothing_more(books: Books) -> None:
     with pytest.raises(Unavailable):
         books.db.write_now(writing.appear)
     assert not any(books.db.read_now(contents)[table] for table in TABLES if table != "books_years")
+
+
+def test_a_discount_follows_its_invoice_that_is_still_being_written(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger([("2024-01-01", "2024-12-31")], [], 1)
+    client = books.db.write_now(create, books.connection_id, ledger)
+    invoice = Booking("2024-02-01", "2024-01-01", PERSONS[0], "83000000", True, 10700, "R1", "Rechnung")
+    others = [invoice._replace(beleg=f"R{number}") for number in range(2, 2 + slices.ROWS_GATHERED)]
+    paid = Booking("2024-02-09", "2024-01-01", "12000000", PERSONS[0], True, 10486, "R1", "Zahlung", skonto=214)
+    is_split = threading.Event()
+    write, split = SlicedPoster._write_behind, SlicedPoster._add_discount
+
+    def write_later(poster: SlicedPoster, block: Any) -> None:
+        assert is_split.wait(PATIENCE_SECONDS)
+        write(poster, block)
+
+    def then_write(poster: SlicedPoster, *given: Any) -> None:
+        split(poster, *given)
+        is_split.set()
+
+    monkeypatch.setattr(SlicedPoster, "_write_behind", write_later)
+    monkeypatch.setattr(SlicedPoster, "_add_discount", then_write)
+    Writing(books, client, [invoice, *others[1:], paid], lambda: None).run()
+    assert books.db.read_now(lambda tx: tx.all("SELECT aufteilung FROM books_bookings WHERE skonto > 0")) == [("S7",)]
+    assert books.db.read_now(verification.find_differences, client.mandant) == []
