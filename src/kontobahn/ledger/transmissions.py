@@ -132,7 +132,11 @@ def _begin(
         return earlier
     payer = principal.organization_id
     hold = credits.reserve(tx, payer, price, hold_seconds=HOLD_SECONDS, cause=cause) if price else None
-    return insert(tx, outgoing, author, payer, hold_id=hold.id if hold else None, claim=claim)
+    made = insert(tx, outgoing, author, payer, hold_id=hold.id if hold else None, claim=claim)
+    if earlier is not None:
+        # It has failed, and its caller has done something about it: nobody else has to.
+        TRANSMISSIONS.update(tx, earlier, followed_by=made.id)
+    return made
 
 
 def _find_by_claim(tx: Tx, principal: Principal, claim: Claim) -> Transmission | None:

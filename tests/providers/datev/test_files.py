@@ -236,6 +236,11 @@ def to_fetch(sender: Sender) -> frozenset[str]:
     return sender.service.db.read_now(batch_store.to_fetch, sender.office.owner.id)
 
 
+def to_look_at(sender: Sender) -> list[todo.Todo]:
+    found = sender.service.db.read_now(todo.find, sender.office.owner.id)
+    return [one for one in found if one.kind == "transmission"]
+
+
 def test_a_batch_that_failed_is_to_be_fetched_or_sent_again_and_never_both(sender: Sender) -> None:
     office, db = sender.office, sender.service.db
     desk, author = desk_with_payments(sender, 119, 238, 357), Author("req", "Dashboard")
@@ -276,7 +281,7 @@ def test_a_batch_that_failed_is_to_be_fetched_or_sent_again_and_never_both(sende
     assert sender.states[0] == "UNKNOWN"
     taken = db.write_now(transmissions.take_file, office.ref, sent)
     assert taken.content == desk.call("GET", f"batches/{third}/extf").content
-    assert [one.kind for one in db.read_now(todo.find, office.owner.id) if one.kind == "transmission"] == []
+    assert to_look_at(sender) == []
     assert len(sender.files.ready) == 1
 
 
@@ -287,9 +292,29 @@ def test_a_batch_that_was_paid_for_is_sent_again_by_its_caller_alone(sender: Sen
     (sent,) = sender.office.get("uebermittlungen", area="/v2/ledger-duo").json()["data"]
     with pytest.raises(Conflict):
         sender.service.db.write_now(transmissions.send_again, sender.office.ref, sent["id"], Author("req", "Dashboard"))
+    assert sum(one.number for one in to_look_at(sender)) == 1
     sender.files.usual = ["succeeded"]
     assert sender.send(BUCHUNGEN, {"buchungen": [BOOKING]}, "k1").status_code == 201
     assert (len(sender.files.ready), sender.spent) == (1, 1)
+    assert to_look_at(sender) == []
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_paid_batch_that_fails_after_its_call_waits_in_the_list_of_what_to_do_until_it_was_sent_again(
+    sender: Sender,
+) -> None:
+    sender.files.usual = ["failed"]
+    sender.office.datev.breaks = [("POST /extf", "lost"), ("/extf-files/jobs/", "500")]
+    assert sender.send(BUCHUNGEN, {"buchungen": [BOOKING]}, "k1").json()["ledgerAntwort"]["status"] == "IN_PROGRESS"
+    assert to_look_at(sender) == []
+    sender.time_passes(6)
+    assert (sender.states, sender.spent) == (["FAILED"], 0)
+    (waiting,) = to_look_at(sender)
+    assert waiting.url.endswith(f"{sender.office.connection_id}/transmissions")
+    sender.files.usual = ["succeeded"]
+    assert sender.send(BUCHUNGEN, {"buchungen": [BOOKING]}, "k1").status_code == 201
+    assert (sender.states, len(sender.files.ready), sender.spent) == (["SUCCESS", "FAILED"], 1, 1)
+    assert to_look_at(sender) == []
 
 
 def test_matches_are_handed_over_by_the_service_where_it_is_booked_and_as_a_file_elsewhere(sender: Sender) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from kontobahn.clock import DAY, to_datetime
@@ -250,6 +251,30 @@ def test_books_with_many_postings_are_read_in_pieces(office: Office, monkeypatch
     while page := office.get("buchungen", **YEAR, from_id=walked[-1] if walked else "0", limit="7").json()["data"]:
         walked += [one["id"] for one in page]
     assert walked == [str(number) for number in range(1, len(many) + 5)]
+
+
+def test_a_page_of_postings_is_taken_apart_by_lines_and_never_within_an_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [msgspec.json.encode(row(documentField1=f"RE-{number}")) for number in range(9)]
+    monkeypatch.setattr(rows, "BLOCK_BYTES", 3 * len(lines[0]))
+    for content, parts in ((b"\n".join(lines), 3), (b"[" + b",\n".join(lines) + b"]", 1)):
+        assert len(list(rows._blocks(content))) == parts
+        assert rows.pack(content, 1)[1] == len(lines)
+
+
+@pytest.mark.either_engine
+def test_partners_come_in_pages_that_follow_each_other(office: Office) -> None:
+    books_of(office.datev).feed(
+        file(*(satz(f"1,00;S;;;;;{konto};8400;;1002;RE-{konto};;;Rechnung") for konto in range(10020, 10025)))
+    )
+    wanted = [f"{konto}0000" for konto in range(10020, 10025)]
+    books_of(office.datev).captions.update({konto: f"Kunde {konto}" for konto in wanted})
+    office.sign_in()
+    books = office.service.run(office.provider.open(office.ref, CLIENT))
+    walked: list[str] = []
+    while page := office.service.run(books.partners("kunde", walked[-1] if walked else "", 2)):
+        assert len(page) <= 2
+        walked += [one.konto for one in page]
+    assert walked == wanted
 
 
 def test_the_probe_tells_what_can_be_read(office: Office) -> None:

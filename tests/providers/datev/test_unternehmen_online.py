@@ -39,6 +39,8 @@ def test_cash_books_and_folders_are_named_by_jobs_that_are_thrown_away_and_kept(
     assert booked.get("kassenbuecher", area=DUO).json()["data"] == [{"bezeichnung": "Kasse Nord"}]
     types = booked.get("belegtypen", area=DUO).json()["data"]
     assert {"bezeichnung": "Rechnungseingang", "kategorie": "invoices_received"} in types
+    booked.service.run(booked.provider.disconnect(booked.ref))
+    assert booked.rows("SELECT names FROM datev_folders") == [], "what was read stays behind"
 
 
 def test_a_job_that_cannot_be_thrown_away_does_no_harm(booked: Office) -> None:
