@@ -2,7 +2,8 @@
 
 Starts the demo in a temporary directory, fills what it lacks, signs in, and visits every page that links lead to, or those named
 as arguments, at 390 and 1280 pixels, light and dark. With `docs` it takes the few that stand in the documentation, and
-one of an invoice (by pdftoppm); with `docs assistants` those of assistants alone.
+one of an invoice (by pdftoppm); with `docs assistants` those of assistants alone; with `docs n8n` those of the editor of n8n, which
+`make test-n8n` has installed.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import httpx
 import msgspec
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from scripts import test_n8n_node
+from tests.assistants.hosted import AUTHORIZE, REDIRECT, TOKEN, VERIFIER, challenge_of, code_in
 from tests.browser.visitor import COOKIE, launched, session_token
 from tests.dashboard.full_demo import NOBODY, fill, let_an_assistant_prepare
 from tests.dashboard.walking import walk
-from tests.journeys.process import serving
+from tests.journeys.process import ServerProcess, serving
 from tests.receiver import Answer, receiving
 
 TARGET = Path("data/screenshots")
@@ -36,8 +39,6 @@ PICTURES = (
     ("cash-book", "/dashboard/cash-book", 390, 860, "light"),
     ("payables", "/dashboard/payables", 1280, 860, "light"),
 )
-# The same of assistants, once one may ask and has prepared something. The address of the first is what the assistant opens.
-ASSISTANT_PICTURES = (("assistant-consent", 960, 1000), ("assistants", 960, 940))
 PICTURE_FOLDER = Path("docs/pictures")
 
 
@@ -54,6 +55,8 @@ def main() -> None:
                 _take_pictures_of_assistants(browser)
             elif arguments == ["docs", "assistants"]:
                 _take_pictures_of_assistants(browser)
+            elif arguments == ["docs", "n8n"]:
+                _take_pictures_of_n8n(browser, demo)
             else:
                 fill(demo)
                 with httpx.Client(base_url=demo.facts["base_url"], cookies={COOKIE: token}, timeout=30) as client:
@@ -81,22 +84,58 @@ def _take_pictures_of_assistants(browser: Browser) -> None:
         tempfile.TemporaryDirectory() as folder,
         serving(Path(folder), webhook_allow=maker.allow, mcp="1") as demo,
     ):
-        back = "https://assistant.example/callback"
-        client_id = f"http://{maker.allow}/assistant.json"
-        described |= {"client_id": client_id, "client_name": "Fragefix", "redirect_uris": [back]}
-        let_an_assistant_prepare(demo)
         asked = {
-            "client_id": client_id, "redirect_uri": back, "response_type": "code", "code_challenge": "x" * 43,
-            "code_challenge_method": "S256", "scope": "bookkeeping", "state": "1",
+            "client_id": f"http://{maker.allow}/assistant.json", "redirect_uri": REDIRECT, "response_type": "code",
+            "code_challenge": challenge_of(VERIFIER), "code_challenge_method": "S256", "scope": "bookkeeping", "state": "1",
         }  # fmt: skip
-        paths = (f"/dashboard/assistants/authorize?{urlencode(asked)}", "/dashboard/assistants")
-        token = session_token(demo.facts["base_url"], **demo.facts["user"])
-        for (name, width, height), path in zip(ASSISTANT_PICTURES, paths, strict=True):
-            page = _open(browser, demo.facts, token, "en")
-            _look(page, width, "light", height)
-            page.goto(path)
-            page.screenshot(path=PICTURE_FOLDER / f"{name}.png")
-            page.context.close()
+        described |= {"client_id": asked["client_id"], "client_name": "Fragefix", "redirect_uris": [REDIRECT]}
+        let_an_assistant_prepare(demo)
+        page = _open(browser, demo.facts, session_token(demo.facts["base_url"], **demo.facts["user"]), "en")
+        _look(page, 960, "light", 1000)
+        page.goto(f"{AUTHORIZE}?{urlencode(asked)}")
+        page.screenshot(path=PICTURE_FOLDER / "assistant-consent.png")
+        _connect(page, demo.facts["base_url"], asked)
+        page.goto("/dashboard/assistants")
+        page.screenshot(path=PICTURE_FOLDER / "assistants.png", full_page=True)
+        page.click("main td a[href^='/dashboard/assistants/']")
+        page.screenshot(path=PICTURE_FOLDER / "assistant-payment.png", full_page=True)
+        page.context.close()
+
+
+def _connect(page: Page, base_url: str, asked: dict[str, str]) -> None:
+    """Agrees on the page that is open, and fetches the tokens, as the assistant does."""
+    page.route(f"{REDIRECT}?**", lambda route: route.fulfill(body="done"))
+    page.click("button[value=agree]")
+    page.wait_for_url(f"{REDIRECT}?**")
+    form = {name: asked[name] for name in ("client_id", "redirect_uri")}
+    form |= {"grant_type": "authorization_code", "code": code_in(page.url), "code_verifier": VERIFIER}
+    httpx.post(f"{base_url}{TOKEN}", data=form, timeout=60).raise_for_status()
+
+
+def _take_pictures_of_n8n(browser: Browser, demo: ServerProcess) -> None:
+    """The editor with a workflow that pays what is due, and with the node that prepares the payments."""
+    bench = test_n8n_node.Bench()
+    bench.install()
+    with tempfile.TemporaryDirectory() as folder:
+        current, packed = bench.versions()[0], test_n8n_node.pack(bench, Path(folder))
+        with test_n8n_node.N8n(bench, current, packed, Path(folder)):
+            editor = test_n8n_node.Editor(current)
+            workflow, opened = test_n8n_node.pay_what_is_due(editor, demo.facts)
+            context = browser.new_context(base_url=editor.base, viewport={"width": 1200, "height": 760})
+            context.add_cookies(
+                [{"name": one.name, "value": one.value or "", "url": editor.base} for one in editor.jar]
+            )
+            page = context.new_page()
+            page.set_default_timeout(120_000)
+            for name, address, shown in (
+                ("n8n-workflow", f"/workflow/{workflow}", "Create a payment"),
+                ("n8n-payment", f"/workflow/{workflow}/{opened}", "Creditor IBAN"),
+            ):
+                page.goto(address)
+                page.get_by_text(shown).first.wait_for()
+                page.wait_for_load_state("networkidle")
+                page.screenshot(path=PICTURE_FOLDER / f"{name}.png")
+            context.close()
 
 
 def _take_invoice(facts: dict[str, Any]) -> None:

@@ -71,8 +71,8 @@ class Bench:
 
     def __init__(self) -> None:
         self.node, self.tools, self.n8n = HOME / "node24", HOME / "tools", HOME / "n8n"
-        path = f"{self.node / 'node_modules' / 'node' / 'bin'}:{os.environ['PATH']}"
-        self.environment = {"PATH": path, "HOME": os.environ["HOME"]}
+        # Programs that fetch need whatever the machine says about proxies and certificates.
+        self.environment = {**os.environ, "PATH": f"{self.node / 'node_modules' / 'node' / 'bin'}:{os.environ['PATH']}"}
 
     def install(self) -> None:
         described = json.loads((PACKAGE / "package.json").read_text("utf-8"))["devDependencies"]
@@ -86,7 +86,8 @@ class Bench:
     def versions(self) -> list[Version]:
         """The current one on Node 24, and the last of the line before, on whatever Node there is."""
         old = {"PATH": os.environ["PATH"], "N8N_RUNNERS_ENABLED": "false", "N8N_EXPRESSION_ENGINE": "legacy"}
-        current = Version(N8N_VERSION, self.n8n / "node_modules" / ".bin" / "n8n", self.environment)
+        own = {"PATH": self.environment["PATH"]}
+        current = Version(N8N_VERSION, self.n8n / "node_modules" / ".bin" / "n8n", own)
         return [current, Version(OLD_VERSION, install_old(), old)]
 
     def npm(self, folder: Path, wanted: dict[str, str], other: dict[str, str], options: list[str], made: str) -> None:
@@ -145,8 +146,8 @@ class Editor:
     def __init__(self, version: Version) -> None:
         self.version = version
         self.base = f"http://127.0.0.1:{N8N_PORT}"
-        jar = http.cookiejar.CookieJar()
-        self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+        self.jar = http.cookiejar.CookieJar()
+        self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.jar))
         owner = {"email": "owner@muster.example", "firstName": "Erika", "lastName": "Muster", "password": PASSWORD}
         self.call("POST", "/rest/owner/setup", owner)
 
@@ -450,8 +451,9 @@ def credential_tests(trial: Trial) -> None:
     """Each thing that can be wrong with a credential has its own sentence."""
 
     def tried(base_url: str, key: str) -> tuple[str, str]:
-        answer = trial.editor.call("POST", "/rest/credentials/test", {"credentials": {
-            "id": "", "name": "try", "type": "kontobahnApi", "data": {"baseUrl": base_url, "apiKey": key}}})  # fmt: skip
+        given = {"name": "try", "type": "kontobahnApi", "data": {"baseUrl": base_url, "apiKey": key}}
+        made = trial.editor.call("POST", "/rest/credentials", given)
+        answer = trial.editor.call("POST", "/rest/credentials/test", {"credentials": {**given, "id": made["id"]}})
         return answer["status"], answer["message"]
 
     address, key = trial.facts["base_url"], trial.facts["api_key"]
@@ -659,6 +661,28 @@ def due_invoices(trial: Trial) -> None:
     found = [row for row in runs.run("due", {}) if row]
     assert len(found) == len(wanted), (found, wanted)
     print(f"Invoices that are due: {len(found)}.")
+
+
+def pay_what_is_due(editor: Editor, facts: dict[str, Any]) -> tuple[str, str]:
+    """Makes a workflow to look at, and returns its id and that of the node that pays."""
+    key = editor.credential("Kontobahn", facts["base_url"], facts["api_key"])
+    account = {
+        "__rl": True,
+        "mode": "list",
+        "value": facts["banking"]["account_id"],
+        "cachedResultName": "Geschäftskonto",
+    }
+    clock = node("Every morning", "n8n-nodes-base.scheduleTrigger",
+                 {"rule": {"interval": [{"field": "days", "triggerAtHour": 7}]}}, typeVersion=1.2)  # fmt: skip
+    due = node("Invoices that are due", "n8n-nodes-kontobahn.kontobahn",
+               {"resource": "receivedInvoice", "operation": "getDue", "returnAll": True}, credentials=key)  # fmt: skip
+    pay = node("Create a payment", "n8n-nodes-kontobahn.kontobahn", {
+        "resource": "payment", "operation": "create", "account_id": account, "amount": "={{ $json.amount }}",
+        "creditor_name": "={{ $json.name }}", "creditor_iban": "={{ $json.iban }}", "description": "={{ $json.number }}",
+        "additionalFields": {"idempotencyKey": "={{ $json.number }}"}}, credentials=key)  # fmt: skip
+    chain = [{**one, "position": [260 * place, 0]} for place, one in enumerate((clock, due, pay))]
+    links = [(one["name"], other["name"]) for one, other in pairwise(chain)]
+    return editor.workflow("Pay what is due", chain, links)["id"], pay["id"]
 
 
 class Model(ThreadingHTTPServer):

@@ -28,3 +28,17 @@ def test_how_long_writes_wait_for_another_process_is_said() -> None:
 def test_a_revoked_consent_does_what_the_states_say() -> None:
     assert "or the consent revoked | `disabled`" in page("spec/states.md")
     assert TRANSITIONS["active", TRIGGERS["AispConsentRevoked"]] == "disabled"
+
+
+def test_every_test_that_is_said_to_hold_something_exists() -> None:
+    said = set(re.findall(r"`(test_\w+)`", page("testing.md")))
+    there = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text("utf-8"))
+    }
+    assert len(said) > 20
+    assert said - there == set()
+    holds = {"pack", "scan", "trials", "events", "agents", "payments", "killed_and_retried", "one_receiver"}
+    tried = (ROOT / "scripts" / "test_n8n_node.py").read_text("utf-8")
+    assert holds <= set(re.findall(r"^def (\w+)", tried, re.M))

@@ -104,7 +104,7 @@ function additionalFields(resource: Resource, operation: Operation): INodeProper
 			default: '',
 			placeholder: '={{ $json.invoiceNumber }}',
 			description:
-				'Your own name for what is to be done once, such as the number of an invoice. Without it the key is made of the execution, the node, its run and the item: a step that n8n repeats is done once, but a new execution is another one.',
+				'Your own name for what is to be done once, such as the number of an invoice. Without it the key is made of the execution, the node, its run and the item: a step that n8n repeats, or an execution that is retried, is done once, but a new execution is another one.',
 		});
 	}
 	if (optional.length === 0) return [];
