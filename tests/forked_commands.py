@@ -226,15 +226,24 @@ def _become_a_command(
 
 
 def _import_everything() -> None:
+    import aiohttp  # noqa: F401
+    import granian.server.embed  # noqa: F401
     import psycopg  # noqa: F401
     import redis.asyncio  # noqa: F401
+    import schwifty  # noqa: F401
+    import uvloop  # noqa: F401
 
     from kontobahn import app, demo, serve  # noqa: F401
     from kontobahn.cli.entry import COMMANDS, FAMILIES, command_line
+    from kontobahn.dashboard import dispatch  # noqa: F401
+    from kontobahn.dashboard.pages import every_page
+    from kontobahn.guide import routes  # noqa: F401
+    from kontobahn.mcp import http  # noqa: F401
 
     for member in (*COMMANDS, *FAMILIES):
         command_line(member.name)
     command_line()
+    every_page()
 
 
 if __name__ == "__main__":

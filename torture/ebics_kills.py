@@ -3,7 +3,9 @@
 People sign and cancel orders, change keys and lock their access meanwhile. Nothing may be lost, nothing be there twice, no key be
 useless, no order reach the bank again or be carried out twice, and the bank never hear what it should not.
 
-    python -m torture.ebics_kills --kills 50 --parts connecting fetching
+    python -m torture.ebics_kills --kills 10 --runs 5 --parts connecting fetching
+
+Of the kills in each phase, half come before the bank has the message and half after.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import httpx
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from kontobahn.access import factors
+from kontobahn.dashboard import page_templates
 from kontobahn.formats.ebics import keys
 from simulators.ebics_bank import Break
 from simulators.ebics_bank.breaks import How
@@ -67,8 +70,10 @@ def name_of(place: Place, moment: str) -> str:
     return f"{moment} {' '.join(filter(None, (order, phase, str(segment or ''))))}"
 
 
-def draw_keys() -> None:
-    """From now on, a key that is made is the next of many that are made once; each process begins at others."""
+def prepare() -> None:
+    """What each process would do for itself is done once: keys are drawn from many, each process beginning at others."""
+    for template in page_templates.environment("en").list_templates(["html"]):
+        page_templates.environment("en").get_template(template)
     made = deque(keys._make(keys.MIN_BITS) for _ in range(KEYS))
     os.register_at_fork(after_in_parent=lambda: made.rotate(-KEYS_OF_PROCESS))
 
@@ -137,7 +142,7 @@ class Kills:
         self.trial = EbicsTrial()
         self.trial.bank.versions = {version: self.trial.bank.versions[version]}
         self.trial.bank.payees = {iban: name for name, iban in PAYEES}
-        prepare = "torture.ebics_kills:draw_keys" if draws_keys else ""
+        prepare = "torture.ebics_kills:prepare" if draws_keys else ""
         self.service = Killed(data, seed, self.trial.settings, self.trial.time_passes, prepare)
         self.signer = Signer(self.service)
         self._people = self.bookings = self.files = self.signatures = self.key_changes = 0
@@ -358,9 +363,9 @@ def run(
     data: Path, kills: int, seed: int, version: str = "H005", parts: Mapping[str, tuple[Place, ...]] = PARTS
 ) -> str:
     # To make all that can be drawn takes longer than a round, which needs few.
-    made = Kills(data, seed, version, draws_keys=kills > 1)
+    made = Kills(data, seed, version, draws_keys=kills > len(MOMENTS))
     try:
-        for _ in range(kills):
+        for _ in range(-(-kills // len(MOMENTS))):
             made.round(parts)
             print(made.service, flush=True)
     finally:
@@ -376,13 +381,18 @@ def run(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=50, help="at each moment")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--kills", type=int, default=50, help="in each phase: half of them before the bank has the message"
+    )
+    parser.add_argument("--runs", type=int, default=1, help="of so many kills each, on a new database")
+    parser.add_argument("--seed", type=int, default=1, help="of the first run; each further one has the next")
     parser.add_argument("--version", choices=("H004", "H005"), default="H005")
     parser.add_argument("--parts", nargs="+", choices=sorted(PARTS), default=list(PARTS))
     chosen = parser.parse_args()
     parts = {part: PARTS[part] for part in chosen.parts}
-    return killed.report(lambda folder: run(folder, chosen.kills, chosen.seed, chosen.version, parts))
+    for seed in range(chosen.seed, chosen.seed + chosen.runs):
+        killed.report(lambda folder, seed=seed: run(folder, chosen.kills, seed, chosen.version, parts))  # type: ignore[misc]
+    return 0
 
 
 if __name__ == "__main__":

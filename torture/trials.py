@@ -53,19 +53,19 @@ TRIALS = (
         "A fetch is stored as a whole or not at all; nothing lost, nothing twice, ids as they were.",
     ),
     Trial(
-        "EBICS", "ebics_kills", "--kills 50 --parts connecting fetching", "--kills 1 --parts fetching",
+        "EBICS", "ebics_kills", "--kills 10 --runs 5 --parts connecting fetching", "--kills 2 --parts fetching",
         "A bank is connected and read by EBICS, at a simulated bank, while the service is killed in every phase: before the bank has the"
         " message, and after.",
         "No statement lost, none twice, no receipt for what is not stored, no keys that the bank has and we have not.",
     ),
     Trial(
-        "EBICS, orders", "ebics_kills", "--kills 50 --parts sending deciding signing cancelling", "--kills 1 --parts sending",
+        "EBICS, orders", "ebics_kills", "--kills 10 --runs 5 --parts sending deciding signing cancelling", "--kills 2 --parts sending",
         "Order files are sent by EBICS, looked up in the bank's protocol, signed and cancelled by a person, while the service is killed in"
         " every phase.",
         "Each file is at the bank once and unsigned; what a person signed is carried out once, what was cancelled never.",
     ),
     Trial(
-        "EBICS, keys", "ebics_kills", "--kills 50 --parts renewing locking", "--kills 1 --parts renewing",
+        "EBICS, keys", "ebics_kills", "--kills 10 --runs 5 --parts renewing locking", "--kills 2 --parts renewing",
         "A person gives the bank new keys, and locks the access, while the service is killed in every phase.",
         "There are always keys here that the bank knows; the access is locked, here and at the bank.",
     ),

@@ -32,7 +32,7 @@ def test_a_bank_that_is_connected_and_read_amid_kills_loses_nothing(folder: Path
 
 def test_a_kill_around_a_receipt_or_an_order_of_ebics_loses_and_doubles_nothing(folder: Path) -> None:
     parts = {"fetching": (("C53", "Receipt", 0),), "signing": (("HVE", "Initialisation", 0),)}
-    told = ebics_kills.run(folder, kills=1, seed=3, parts=parts)
+    told = ebics_kills.run(folder, kills=2, seed=3, parts=parts)
     assert told.startswith(
         "4 kills: 1 of 1 amid after C53 Receipt, 1 of 1 amid after HVE Initialisation, 1 of 1 amid before"
     )
