@@ -27,6 +27,7 @@ from kontobahn.bank_providers.ebics import store
 from kontobahn.bank_providers.ebics.adapter import EbicsProvider
 from kontobahn.bank_providers.ebics.wire import Access, kept_pair, kept_public
 from kontobahn.bank_providers.files import FilesProvider
+from kontobahn.cli.entry import collect_garbage_again
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate
@@ -181,6 +182,8 @@ def main() -> int:
         adapt(options.memory)
         print(measure.peak_memory())
         return 0
+    # As the service does, for both.
+    collect_garbage_again()
     bookings, rounds = (QUICK_BOOKINGS, 1) if options.quick else (BOOKINGS, ROUNDS)
     with tempfile.TemporaryDirectory() as large, tempfile.TemporaryDirectory() as small:
         prepare(Path(large), bookings)

@@ -65,5 +65,8 @@ def test_a_booking_on_two_pages_counts_once_and_a_shared_id_identifies_nothing()
 
 def test_what_goes_to_disk_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apply, "IN_MEMORY", 2)
-    found = Gathered([booking("a", 1), booking("a", 2), booking("a", 3)])
-    assert [one.texts is None for one in found.of_account("a")] == [False, False, True]
+    found = Gathered([booking("a", 1)])
+    assert [one.texts for one in found.of_account("a")] == [None]
+    found.add([booking("a", 2), booking("a", 3)])
+    # The last one is still in memory, and will follow.
+    assert [one.texts for one in found.of_account("a")] == [texts_of(booking("a", number)) for number in (1, 2, 3)]

@@ -305,7 +305,7 @@ def entry_facts(
         provider_ref=reference,
         mode="fee" if _is_fee(entry) else "transfer" if entry.counterparty.iban in own_ibans else "normal",
         end_to_end_id=entry.end_to_end_id,
-        parsed=msgspec.structs.asdict(entry.purpose),
+        parsed={name: value for name, value in msgspec.structs.asdict(entry.purpose).items() if value is not None},
         extra=extra,
         statement=statement,
         balance_minor=balance,

@@ -57,7 +57,9 @@ from kontobahn.db import Database, Tx
 
 
 # At most this many are held in memory.
-IN_MEMORY = 5_000
+IN_MEMORY = 1_000
+# The facts, and the fields made from them if they are already.
+_Waiting = tuple[TransactionFacts, tuple[Any, ...] | None]
 
 
 class Gathered(Collection[TransactionFacts]):
@@ -65,14 +67,16 @@ class Gathered(Collection[TransactionFacts]):
         self._file: BinaryIO | None = None
         # By account: where its blocks are in the file, and what is not in the file yet.
         self._blocks: dict[str, list[tuple[int, int]]] = {}
-        self._waiting: dict[str, list[TransactionFacts]] = {}
+        self._waiting: dict[str, list[_Waiting]] = {}
         self._waiting_count = self._count = 0
         self._counts: Counter[str] = Counter()
         self.add(transactions)
 
     def add(self, transactions: Iterable[TransactionFacts]) -> None:
         for facts in transactions:
-            self._waiting.setdefault(facts.account_ref, []).append(facts)
+            # Once there is a file it goes there, and is finished while its description is still known to whoever parsed it.
+            fields = None if self._file is None else _fields_of(facts)
+            self._waiting.setdefault(facts.account_ref, []).append((facts, fields))
             self._count += 1
             self._counts[facts.account_ref] += 1
             self._waiting_count += 1
@@ -86,7 +90,8 @@ class Gathered(Collection[TransactionFacts]):
         at = self._file.seek(0, 2)
         for account_ref, waiting in self._waiting.items():
             # Only this process has ever seen the file, so what comes out of it is what went in.
-            block = pickle.dumps([_with_texts(facts) for facts in waiting], pickle.HIGHEST_PROTOCOL)
+            whole = [(tuple(facts), fields or _fields_of(facts)) for facts, fields in waiting]
+            block = pickle.dumps(whole, pickle.HIGHEST_PROTOCOL)
             self._file.write(block)
             self._blocks.setdefault(account_ref, []).append((at, len(block)))
             at += len(block)
@@ -98,8 +103,9 @@ class Gathered(Collection[TransactionFacts]):
             assert self._file is not None
             self._file.seek(at)
             for facts, fields in pickle.loads(self._file.read(length)):
-                yield Reported._make((*fields, partial(_same, facts)))
-        yield from map(reported, self._waiting.get(account_ref, ()))
+                yield _reported(TransactionFacts._make(facts), fields)
+        for facts, fields in self._waiting.get(account_ref, ()):
+            yield reported(facts) if fields is None else _reported(facts, fields)
 
     def __iter__(self) -> Iterator[TransactionFacts]:
         for account_ref in dict.fromkeys((*self._blocks, *self._waiting)):
@@ -117,8 +123,13 @@ class Gathered(Collection[TransactionFacts]):
         return any(facts == one for one in self)
 
 
-def _with_texts(facts: TransactionFacts) -> tuple[TransactionFacts, tuple[Any, ...]]:
-    return facts, reported(facts)._replace(texts=texts_of(facts))[:-1]
+def _fields_of(facts: TransactionFacts) -> tuple[Any, ...]:
+    """Returns all that is told of it, with its texts; without the facts themselves."""
+    return (*reported(facts)[:-2], texts_of(facts))
+
+
+def _reported(facts: TransactionFacts, fields: tuple[Any, ...]) -> Reported:
+    return Reported._make((*fields, partial(_same, facts)))
 
 
 def _same(facts: TransactionFacts) -> TransactionFacts:

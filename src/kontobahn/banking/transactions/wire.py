@@ -7,13 +7,13 @@ import does the slow part of each booking before its transaction, for which othe
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import astuple
 
 from kontobahn.api.wire import Answer, ListQuery, Query, Timestamp, form
 from kontobahn.banking.provider import Mode, TransactionFacts, TransactionStatus
@@ -24,7 +24,7 @@ from kontobahn.money import from_minor
 
 
 class DescriptionParsed(Answer, gc=False):
-    # Named as in a Purpose.
+    # Named and in order as in a Purpose, which has more behind them.
     cred: str | None = None
     mref: str | None = None
     kref: str | None = None
@@ -158,7 +158,6 @@ class ChangesAnswer(Answer):
 # --- Bookings as they were reported
 
 
-_BLANKS = re.compile(r"\s+")
 _NEVER = datetime.min.replace(tzinfo=UTC)
 # The parts around the text of an answer while it is not stored yet.
 _HEAD = b'{"id":"","account_id":"","payment_id":null,"duplicated":false,'
@@ -237,12 +236,14 @@ def texts_of(facts: TransactionFacts) -> Texts:
 
 def parse_description(facts: TransactionFacts) -> tuple[str | None, DescriptionParsed, TransactionExtra]:
     """Parses the description. Fields that the bank sent separately take precedence."""
-    text = purpose.parse(facts.description)
-    parsed = {name: getattr(text, name) for name in DescriptionParsed.__struct_fields__}
-    parsed |= {name: value for name, value in facts.parsed.items() if value is not None and name in parsed}
+    text, sent = purpose.parse(facts.description), facts.parsed
+    parsed = [
+        said if (own := sent.get(name)) is None else own
+        for name, said in zip(DescriptionParsed.__struct_fields__, astuple(text), strict=False)
+    ]
     end_to_end_id = facts.end_to_end_id or text.end_to_end_id
     extra = TransactionExtra(**{**facts.extra, "end_to_end_id": end_to_end_id})
-    return end_to_end_id, DescriptionParsed(**parsed), extra
+    return end_to_end_id, DescriptionParsed(*parsed), extra
 
 
 def fingerprint_of(facts: TransactionFacts) -> str:
@@ -258,4 +259,4 @@ def fingerprint(
 
 
 def _normalised(text: str) -> str:
-    return _BLANKS.sub("", text).casefold()
+    return "".join(text.split()).casefold()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
+from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -205,6 +206,8 @@ def reference(value: str | None) -> str | None:
     return None if value is not None and len(value) < 12 and value.upper().replace(" ", "") == "NONREF" else value
 
 
+# A reader parses a text, and so does whoever stores the booking a moment later; in between come those of the same piece of the file.
+@lru_cache(512)
 def parse(description: str) -> Purpose:
     text = join_lines(description.splitlines()) if "\n" in description or "\r" in description else description
     marks = _plus_marks(text) if "+" in text else []
