@@ -42,7 +42,7 @@ UNLINKED = {
     "/dashboard/ledger/connections/{id}/requests",
     "/dashboard/ledger/connections/{id}/transmissions",
     "/dashboard/ledger/connections/{id}/transmissions/{sent}/send-again",
-    # The demo has no EBICS; see tests/providers/ebics/.
+    # The demo has no EBICS; see tests/browser/test_bank_line.py.
     "/dashboard/payments/order-files/{id}/submit",
     "/dashboard/payments/order-files/{id}/at-bank",
     "/dashboard/connections/{id}/line",

@@ -32,8 +32,12 @@ def open_bank(*rights: str) -> tuple[EbicsBank, Line]:
     return bank, Line(bank)
 
 
+def settings_for(line: Line) -> dict[str, Any]:
+    return {"connect_provider": "ebics", "ebics": True, "bank_allow": urlsplit(line.url).netloc, "run_jobs": False}
+
+
 def service_for(start_service: ServiceFactory, line: Line) -> Service:
-    return start_service(connect_provider="ebics", ebics=True, bank_allow=urlsplit(line.url).netloc, run_jobs=False)
+    return start_service(**settings_for(line))
 
 
 class Person(Customer):

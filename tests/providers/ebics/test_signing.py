@@ -63,6 +63,11 @@ class Desk:
 
 @pytest.fixture
 def desk(office: Office) -> Desk:
+    return desk_of(office)
+
+
+def desk_of(office: Office) -> Desk:
+    """Of a user who may sign, as far as the bank is concerned."""
     user = office.bank.partners[PARTNER].users[USER]
     user.level = "E"
     user.rights |= {"HVE", "HVS"}
