@@ -19,7 +19,7 @@ from kontobahn.formats.invoices.pdf import XML_NAMES, Pdf, Proposal, propose, re
 from kontobahn.formats.invoices.reader import CHARGE_TERMS, Result
 from kontobahn.formats.invoices.reader import read as read_values
 from kontobahn.formats.invoices.rule_sets import RuleSet, RuleSets, Used
-from kontobahn.formats.invoices.source import Syntax, prepared, root_of, tree_of
+from kontobahn.formats.invoices.source import Syntax, opened
 
 Format = Literal["cii", "ubl", "zugferd_1"]
 _KNOWN: tuple[tuple[Format, Syntax], ...] = (
@@ -133,14 +133,13 @@ class _Reader:
         )
 
     def xml(self, content: bytes) -> ReadInvoice:
-        ready = prepared(content)
-        tree = tree_of(ready)
-        root = root_of(ready, tree)
+        source = opened(content)
+        root = source.root
         known = _SYNTAXES.get((root.namespace, root.name))
         if known is None:
             raise Refused("xml-not-an-invoice", root=root.name[:60], namespace=root.namespace[:100] or "–")
         format_, syntax = known
-        result = read_values(ready, syntax, tree)
+        result = read_values(source, syntax)
         invoice = result.invoice
         profile = _profile(format_, invoice.specification or "")
         sets = [self._rules.of(name, self._on) for name in _sets(format_, profile)]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache, lru_cache
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -71,6 +72,7 @@ _REPEATED = {
 }  # fmt: skip
 _EMPTY: Mapping[str, int] = {}
 _OF_LINE = attrgetter("allowances_charges")
+_RATE_OF_LINE = attrgetter("vat_category", "vat_rate")
 
 
 class Member(NamedTuple):
@@ -112,6 +114,15 @@ def _plain(invoice: Invoice, group: str) -> Sequence[Any]:
     return invoice.preceding
 
 
+def has_members(invoice: Invoice, group: str) -> bool:
+    """Tells whether there may be any: False says that there are none."""
+    if group in ("BG-20", "BG-21"):
+        return bool(invoice.allowances_charges)
+    if group in ("BG-27", "BG-28"):
+        return any(map(_OF_LINE, invoice.lines))
+    return bool(_plain(invoice, group))
+
+
 class Term:
     """A term that rules ask for: `values` yields each occurrence, where its group is."""
 
@@ -136,16 +147,20 @@ class Term:
         """Yields the places where the term is missing though its group is there."""
         yield from (member.numbers for member in self.values(invoice) if member.value is None or member.value == "")
 
-    def others(self, invoice: Invoice, codes: frozenset[str]) -> Iterator[Member]:
-        """Yields each value that is there and is none of the codes."""
+    def others(self, invoice: Invoice, codes: frozenset[str]) -> Sequence[Member]:
+        """Returns each value that is there and is none of the codes."""
         if not self._way:
             if self.group == "BG-25" and codes.issuperset(map(self._get, invoice.lines)):
-                return
+                return ()
             if not self.group and self._get(invoice) in codes:
-                return
-        for member in self.values(invoice):
-            if member.value is not None and member.value != "" and str(member.value) not in codes:
-                yield member
+                return ()
+            if self.group and not has_members(invoice, self.group):
+                return ()
+        return [
+            member
+            for member in self.values(invoice)
+            if member.value is not None and member.value != "" and str(member.value) not in codes
+        ]
 
     def _of(self, value: Any, numbers: Mapping[str, int]) -> Iterator[Member]:
         for step in self._way:
@@ -176,12 +191,22 @@ class Presence:
 
     def is_plain(self, invoice: Invoice) -> bool:
         """Tells that no term is missing where its group is there. False says nothing: a zero, for one, is looked at more closely."""
-        return all(_has_all(invoice, way, get) for way, get in self._document) and all(
-            all(map(all, map(get, invoice.lines)))
-            if group == "BG-25" and not way
-            else all(_has_all(member.value, way, get) for member in members(invoice, group))
-            for group, way, get in self._groups
-        )
+        for way, get in self._document:
+            if not _has_all(invoice, way, get):
+                return False
+        lines = invoice.lines
+        for group, way, get in self._groups:
+            if group != "BG-25":
+                if has_members(invoice, group) and not all(
+                    _has_all(member.value, way, get) for member in members(invoice, group)
+                ):
+                    return False
+            elif not way:
+                if not all(map(all, map(get, lines))):
+                    return False
+            elif any(map(way[0], lines)) and not all(_has_all(line, way, get) for line in lines):
+                return False
+        return True
 
 
 def _has_all(value: Any, way: Sequence[Any], get: Any) -> bool:
@@ -205,6 +230,7 @@ _XRECHNUNG = re.compile(
     r"xrechnung_\d\.\d(#conformant#urn:xeinkauf\.de:kosit:extension:xrechnung_\d\.\d)?"
 )
 _EMAIL = re.compile(r"[^@\s]+@([^@.\s]+\.){1,100}[^@.\s]+")
+_DIGIT = re.compile("[0-9]")
 _VAT_ID = re.compile(r"[A-Z]{2}")
 _DOCUMENT: Mapping[str, int] = {}
 
@@ -239,7 +265,7 @@ def _differs(rule: str, term: str, stated: int, expected: int, numbers: Mapping[
 
 def _sums(invoice: Invoice) -> Iterator[Broken]:
     totals = invoice.totals
-    lines = sum(line.net_minor or 0 for line in invoice.lines if line.is_counted)
+    lines = sum([line.net_minor or 0 for line in invoice.lines if line.is_counted])
     allowances, charges = totals.allowances_minor or 0, totals.charges_minor or 0
     own = invoice.allowances_charges
     if totals.lines_minor is not None and totals.lines_minor != lines:
@@ -271,11 +297,11 @@ def _lines(invoice: Invoice) -> Iterator[Broken]:
     if not invoice.lines:
         yield Broken("BR-16", "BG-25")
     for number, line in enumerate(invoice.lines, 1):
+        price = line.net_price
         expected = _expected_net(line)
         if expected is not None and expected != line.net_minor:
-            yield from _net_differs(line.net_minor or 0, expected, {"BG-25": number})
-    for number, line in enumerate(invoice.lines, 1):
-        if line.net_price is not None and line.net_price < 0:
+            yield from _net_differs(line.net_minor or 0, int(expected), {"BG-25": number})
+        if price is not None and price.is_signed() and price:
             yield Broken("BR-27", "BT-146", {"BG-25": number})
         if line.gross_price is not None and line.gross_price < 0:
             yield Broken("BR-28", "BT-148", {"BG-25": number})
@@ -344,10 +370,9 @@ def _uses(invoice: Invoice) -> dict[_Use, int]:
     """Returns every use of a category, with the sum of its amounts."""
     uses: dict[_Use, int] = {}
     by_rate: dict[tuple[str | None, Decimal | None], int] = {}
-    for line in invoice.lines:
-        if line.is_counted:
-            key = (line.vat_category, line.vat_rate)
-            by_rate[key] = by_rate.get(key, 0) + (line.net_minor or 0)
+    # Decimals are slow to hash, and lines with the same rate mostly follow each other.
+    for key, lines in groupby(invoice.lines, _RATE_OF_LINE):
+        by_rate[key] = by_rate.get(key, 0) + sum(line.net_minor or 0 for line in lines if line.is_counted)
     for (category, rate), amount in by_rate.items():
         if category:
             uses[_Use(category, rate, _OF_LINES, "BT-152")] = amount
@@ -484,7 +509,7 @@ def _germany(invoice: Invoice) -> Iterator[Broken]:
         ):  # fmt: skip
             if not text:
                 yield Broken(rule, term)
-    if len(re.findall("[0-9]", contact.phone if contact else "")) < 3:
+    if len(_DIGIT.findall(contact.phone if contact else "")) < 3:
         yield Broken("BR-DE-27", "BT-42")
     if not _EMAIL.fullmatch(contact.email if contact else ""):
         yield Broken("BR-DE-28", "BT-43")
@@ -518,17 +543,17 @@ def _line_periods(invoice: Invoice) -> Iterator[Broken]:
             yield Broken("PEPPOL-EN16931-R111", "BT-135", {"BG-25": number})
 
 
-def _expected_net(line: Line) -> int | None:
+def _expected_net(line: Line) -> Decimal | None:
     """The net amount of a line by its quantity, price, allowances and charges; None if it does not tell."""
-    quantity, price = line.quantity, line.net_price
-    if quantity is None or price is None or line.net_minor is None or line.base_quantity == 0:
+    quantity, price, base = line.quantity, line.net_price, line.base_quantity
+    if quantity is None or price is None or line.net_minor is None or (base is not None and not base):
         return None
     exact = quantity * price * 100
-    if line.base_quantity is not None:
-        exact /= line.base_quantity
+    if base is not None:
+        exact /= base
     for item in line.allowances_charges:
         exact += (item.amount_minor or 0) * (1 if item.is_charge else -1)
-    return int(exact.to_integral_value(ROUND_HALF_UP))
+    return exact.to_integral_value(ROUND_HALF_UP)
 
 
 def _payment(invoice: Invoice) -> Iterator[Broken]:

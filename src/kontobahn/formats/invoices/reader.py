@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
-
-from lxml import etree
 
 from kontobahn.formats.invoices.model import (
     Address,
@@ -39,7 +37,19 @@ from kontobahn.formats.invoices.model import (
     VatBreakdown,
     discounts_of,
 )
-from kontobahn.formats.invoices.source import LINE, Flat, Syntax, Values, fill, plain_places, tree_of, values_of
+from kontobahn.formats.invoices.source import (
+    LINE,
+    Flat,
+    Scan,
+    Source,
+    Syntax,
+    Values,
+    fill,
+    plain_places,
+    tree_of,
+    values_of,
+)
+from kontobahn.formats.xml import Part, Unusual, decoded
 
 _MAX_DIGITS = 14  # in hundredths: what money.MAX_AMOUNT allows
 _MAX_FAULTS = 1_000  # a file of faults only is told by its first thousand
@@ -61,6 +71,13 @@ CHARGE_TERMS = {
 _CHARGES = {allowance: charge for charge, allowance in CHARGE_TERMS.items()}
 # Lines of these kinds group or explain others.
 _NOT_COUNTED = ("GROUP", "INFORMATION")
+# Terms of addresses and contacts, in the order of their fields.
+_SELLER_ADDRESS = ("BT-35", "BT-38", "BT-37", "BT-40", "BT-36", "BT-162", "BT-39")
+_SELLER_CONTACT = ("BT-41", "BT-41d", "BT-42", "BT-43")
+_BUYER_ADDRESS = ("BT-50", "BT-53", "BT-52", "BT-55", "BT-51", "BT-163", "BT-54")
+_BUYER_CONTACT = ("BT-56", "BT-56d", "BT-57", "BT-58")
+_REPRESENTATIVE_ADDRESS = ("BT-64", "BT-67", "BT-66", "BT-69", "BT-65", "BT-164", "BT-68")
+_DELIVERY_ADDRESS = ("BT-75", "BT-78", "BT-77", "BT-80", "BT-76", "BT-165", "BT-79")
 _TENDER, _OBJECT = "50", "130"
 _SEPA_CREDITOR = "SEPA"
 _YES = ("true", "1")
@@ -73,12 +90,12 @@ _LINE_TERMS = {
     "BT-133": ("accounting_reference", "text"), "BT-148": ("gross_price", "decimal"), "BT-147": ("price_discount", "decimal"),
     "BT-149": ("base_quantity", "decimal"), "BT-150": ("base_unit", "text"), "parent": ("parent_id", "text"),
 }  # fmt: skip
-_POSITIONS = {field: position for position, field in enumerate(Line._fields)}
 _EMPTY_LINE = Line("", "", None, None, None, None, None, unit_code=None)
 _EMPTY_COLUMNS = tuple(repeat(value) for value in _EMPTY_LINE)
 # Lines of a supplier look alike: how one is read is remembered by its elements, up to this many elements and kinds of lines.
 _MAX_ELEMENTS = 100
 _MAX_SHAPES = 500
+_MAX_TAGS = 10_000
 
 
 class _Shape(NamedTuple):
@@ -89,15 +106,29 @@ class _Shape(NamedTuple):
     terms: tuple[str, ...]
 
 
+class _Pattern(NamedTuple):
+    """Lines of a scan that have the same tags, and so the same attributes."""
+
+    places: tuple[int, ...]  # of the tags whose texts are read
+    terms: tuple[str, ...]
+    stated: Mapping[str, str]  # by attributes
+
+
 class Result(NamedTuple):
     invoice: Invoice
     faults: list[Fault]
 
 
-def read(content: bytes, syntax: Syntax, tree: etree._Element | None = None) -> Result:
-    """Returns the invoice in a prepared file, whose tree may be known. Raises Refused if the file is not XML."""
+def read(source: Source, syntax: Syntax) -> Result:
+    """Returns the invoice in a file. Raises Refused if the file is not XML."""
     reader = _Reader(syntax)
-    values = values_of(content, tree_of(content) if tree is None else tree, syntax, reader.take_line)
+    content, scan, tree, _ = source
+    if scan is not None:
+        try:
+            return Result(reader.invoice(reader.scanned(scan)), reader.faults)
+        except Unusual:
+            reader, tree = _Reader(syntax), tree_of(content)
+    values = values_of(content, tree, syntax, reader.take_line)
     return Result(reader.invoice(values), reader.faults)
 
 
@@ -179,6 +210,33 @@ class _Reader:
 
     # --- Lines
 
+    def scanned(self, scan: Scan) -> Values:
+        """Takes the lines of a scan. Returns the values of everything else."""
+        runs = scan.runs(self._syntax)
+        for start, end, size in runs:
+            line = scan.whole.slice(start, start + size)
+            pattern = self._pattern(scan, line)
+            if pattern is None:
+                for first in range(start, end, size):
+                    self._take_any(scan.element(scan.whole.slice(first, first + size))[0])
+                continue
+            texts = scan.whole.texts
+            columns = [decoded(texts[start + place : end : size]) for place in pattern.places]
+            self._take_columns(pattern.terms, columns, pattern.stated)
+        return scan.around(runs, self._syntax)
+
+    def _pattern(self, scan: Scan, line: Part) -> _Pattern | None:
+        """Returns how lines with these tags are read, or None if they have more than plain terms."""
+        key = (scan.root, b"<".join(line.tags))
+        patterns: dict[Any, _Pattern | None] = self._syntax.line_shapes
+        try:
+            return patterns[key]
+        except KeyError:
+            pattern = _pattern_of(scan, line, self._syntax)
+            if len(patterns) < _MAX_SHAPES and len(key[1]) <= _MAX_TAGS:
+                patterns[key] = pattern
+            return pattern
+
     def take_line(self, flat: Flat, start: int, end: int) -> None:
         shape = self._shape(flat, start, end) if end - start <= _MAX_ELEMENTS else None
         if shape is not self._batch_shape:
@@ -191,8 +249,14 @@ class _Reader:
                 texts += [elements[start + index].get(attribute) for index, attribute in shape.attributes]
             self._batch.append(texts)
             return
+        self._take_any(flat, start)
+
+    def _take_any(self, flat: Flat, start: int = 0) -> None:
         values: Values = {}
         fill(values, flat, start, self._syntax.line_plan)
+        self._add_line(values)
+
+    def _add_line(self, values: Values) -> None:
         self._at[LINE] = len(self._lines) + 1
         self._lines.append(self._line(values))
 
@@ -208,23 +272,31 @@ class _Reader:
             return shape
 
     def _end_batch(self) -> None:
-        """Makes lines of those that were taken with one shape: a field of all at a time, or line by line if a text is no usual value."""
         shape, batch = self._batch_shape, self._batch
-        if shape is None or not batch:
-            return
-        self._batch = []
-        columns: list[Iterable[Any]] = list(_EMPTY_COLUMNS)
+        if shape is not None and batch:
+            self._batch = []
+            self._take_columns(shape.terms, list(zip(*batch, strict=True)), {})
+
+    def _take_columns(
+        self, terms: Sequence[str], columns: Sequence[Sequence[str | None]], stated: Mapping[str, str]
+    ) -> None:
+        """Makes lines of some that have the same terms: a field of all at a time, or line by line if a text is no usual value."""
+        fields: list[Iterable[Any]] = list(_EMPTY_COLUMNS)
         try:
-            for term, column in zip(shape.terms, zip(*batch, strict=True), strict=True):
-                field, kind = _LINE_TERMS[term]
-                stripped = map(str.strip, column)
-                columns[_POSITIONS[field]] = list(stripped if kind == "text" else map(_USUAL[kind], stripped))
-            self._lines += map(Line._make, zip(*columns, strict=False))
-        except (TypeError, ValueError):
-            for texts in batch:
-                values = {term: text.strip() for term, text in zip(shape.terms, texts, strict=True) if text}
-                self._at[LINE] = len(self._lines) + 1
-                self._lines.append(self._line(values))
+            for term, column in zip(terms, columns, strict=True):
+                position, usual = _LINE_FIELDS[term]
+                if not all(column):
+                    raise ValueError
+                stripped = [text.strip() for text in column if text]
+                fields[position] = stripped if usual is None else list(map(usual, stripped))
+            for term, text in stated.items():
+                position, usual = _LINE_FIELDS[term]
+                fields[position] = repeat(text if usual is None else usual(text))
+            self._lines += map(Line._make, zip(*fields, strict=False))
+        except ValueError:
+            for texts in zip(*columns, strict=True):
+                values = {term: text.strip() for term, text in zip(terms, texts, strict=True) if text}
+                self._add_line({**values, **stated})
 
     def _line(self, values: Values) -> Line:
         fields: dict[str, Any] = {}
@@ -304,10 +376,10 @@ class _Reader:
         vat_id, tax_number = _tax_numbers(values, "BT-31")
         return Party(
             name=get("BT-27") or "",
-            address=_address(values, "BT-35 BT-38 BT-37 BT-40 BT-36 BT-162 BT-39"),
+            address=_address(values, _SELLER_ADDRESS),
             id=identifier,
             legal_information=get("BT-33"),
-            contact=_contact(values, "BT-41 BT-41d BT-42 BT-43"),
+            contact=_contact(values, _SELLER_CONTACT),
             electronic_address=_electronic_address(values, "BT-34"),
             vat_id=vat_id,
             tax_number=tax_number,
@@ -321,9 +393,9 @@ class _Reader:
         identifier, global_id = _identifiers(values, "BT-46")
         return Party(
             name=get("BT-44") or "",
-            address=_address(values, "BT-50 BT-53 BT-52 BT-55 BT-51 BT-163 BT-54"),
+            address=_address(values, _BUYER_ADDRESS),
             id=identifier,
-            contact=_contact(values, "BT-56 BT-56d BT-57 BT-58"),
+            contact=_contact(values, _BUYER_CONTACT),
             electronic_address=_electronic_address(values, "BT-49"),
             vat_id=_tax_numbers(values, "BT-48")[0],
             trading_name=get("BT-45"),
@@ -453,6 +525,7 @@ def _decimal_of(text: str) -> Decimal:
 
 
 _USUAL: dict[str, Callable[[str], Any]] = {"decimal": _decimal_of, "minor": _usual_minor}
+_LINE_FIELDS = {term: (Line._fields.index(field), _USUAL.get(kind)) for term, (field, kind) in _LINE_TERMS.items()}
 
 
 @lru_cache(4096)
@@ -491,6 +564,22 @@ def _shape_of(flat: Flat, start: int, syntax: Syntax) -> _Shape | None:
     )
 
 
+def _pattern_of(scan: Scan, line: Part, syntax: Syntax) -> _Pattern | None:
+    flat, places = scan.element(line)
+    shape = _shape_of(flat, 0, syntax)
+    if shape is None:
+        return None
+    attributes = zip(shape.attributes, shape.terms[len(shape.indexes) :], strict=True)
+    stated = {term: text.strip() for (index, name), term in attributes if (text := flat.elements[index].get(name))}
+    # In the order of the file. What ends where it begins has no text.
+    read = sorted(
+        (places[index], term)
+        for index, term in zip(shape.indexes, shape.terms, strict=False)
+        if not line.tags[places[index]].endswith(b"/")
+    )
+    return _Pattern(tuple(place for place, _ in read), tuple(term for _, term in read), stated) if read else None
+
+
 # --- Parties, references
 
 
@@ -521,15 +610,16 @@ def _tax_numbers(values: Values, term: str) -> tuple[str | None, str | None]:
     return vat_id, tax_number
 
 
-def _address(values: Values, terms: str) -> Address | None:
-    street, postal_code, city, country, *more = (values.get(term) for term in terms.split())
-    if not (street or postal_code or city or country or any(more)):
+def _address(values: Values, terms: tuple[str, ...]) -> Address | None:
+    found = list(map(values.get, terms))
+    if not any(found):
         return None
+    street, postal_code, city, country, *more = found
     return Address(street or "", postal_code or "", city or "", country or "", *more)
 
 
-def _contact(values: Values, terms: str) -> Contact | None:
-    person, department, phone, email = (values.get(term) for term in terms.split())
+def _contact(values: Values, terms: tuple[str, ...]) -> Contact | None:
+    person, department, phone, email = map(values.get, terms)
     return (
         Contact(person or department or "", phone or "", email or "")
         if person or department or phone or email
@@ -551,14 +641,14 @@ def _payee(values: Values) -> Payee | None:
 
 
 def _representative(values: Values) -> Party | None:
-    address = _address(values, "BT-64 BT-67 BT-66 BT-69 BT-65 BT-164 BT-68")
+    address = _address(values, _REPRESENTATIVE_ADDRESS)
     vat_id, name = _tax_numbers(values, "BT-63")[0], values.get("BT-62")
     return Party(name=name or "", address=address, vat_id=vat_id) if name or address or vat_id else None
 
 
 def _delivery(values: Values) -> Delivery | None:
     own, listed = _identifiers(values, "BT-71")
-    address = _address(values, "BT-75 BT-78 BT-77 BT-80 BT-76 BT-165 BT-79")
+    address = _address(values, _DELIVERY_ADDRESS)
     found = Delivery(values.get("BT-70"), listed or (Identifier(own) if own else None), address)
     return found if any(found) else None
 

@@ -119,7 +119,10 @@ class RuleSets:
     def of(self, name: str, on: date) -> RuleSet:
         """Returns the version that is in force on a day, or the first one if the day is before it."""
         versions = self._sets[name]
-        return next((one for one in reversed(versions) if one.valid_from <= on), versions[0])
+        for one in reversed(versions):
+            if one.valid_from <= on:
+                return one
+        return versions[0]
 
 
 @cache

@@ -1,19 +1,39 @@
 """The XML of an invoice, within its bounds, as the values of its terms.
 
-A syntax is a table of terms and their places (`Syntax`); what is not in the table is not read. A line is read when it is complete
-and then emptied, so memory follows the longest line and not the length of the invoice.
+A syntax is a table of terms and their places (`Syntax`); what is not in the table is not read. There are three ways to the values:
+a short file as nearly all programs write them is taken apart at its tags (`Scan`), once a parser has found it well formed; any other
+short file by its tree; of a long one a line is read when it is complete and then emptied, so memory follows the longest line and not
+the length of the invoice.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from lxml import etree
 
 from kontobahn.formats.invoices.model import Refused
-from kontobahn.formats.xml import BOM, PARSER_OPTIONS, Options, Prolog, prolog_of
+from kontobahn.formats.xml import (
+    BOM,
+    MAX_TAG,
+    PARSER_OPTIONS,
+    Options,
+    Part,
+    Prolog,
+    Unusual,
+    check_well_formed,
+    decoded,
+    opening,
+    parsed_tag,
+    prolog_of,
+    root_name,
+    spaces_of,
+    taken_apart,
+    unescaped,
+)
 
 MAX_FILE_BYTES = 20_000_000
 MAX_LINES = 100_000
@@ -22,6 +42,7 @@ _HEAD = 65_536
 _STEP = 1_024
 # Elements and attributes in one line, or in everything that is no line; each takes about 200 bytes in memory.
 _MAX_NODES = 500_000
+_MAX_FORMS, _MAX_FORM = 500, 20_000
 # The parser takes longer texts (attachments) only if it is told to; it then allows deeper nesting, too, but still bounds it.
 _LONG_TEXT = 9_000_000
 
@@ -86,8 +107,9 @@ class Syntax:
                 _add(plans[group], self._tags(path), _Raw(name[:-1]) if name.endswith("~") else name)
         self.line_tags = self._tags(re.sub(r"\[.*?\]", "", self.paths[LINE]))[2:]
         self.line_plan = plans[LINE]
-        # Kept by the reader: how lines are read that have these elements.
+        # Kept by the readers: how lines are read that have these elements, and what is around the lines.
         self.line_shapes: dict[Any, Any] = {}
+        self.forms: dict[bytes, _Form] = {}
 
     def _tags(self, path: str) -> list[str]:
         parts = (part.rpartition(":") for part in path.split("/"))
@@ -122,6 +144,15 @@ def _reached(plan: dict[str, Any], way: list[str]) -> dict[str, Any]:
     return plan
 
 
+class Element(Protocol):
+    """An element by its own text and its attributes, as both a tree and a scan have them."""
+
+    @property
+    def text(self) -> str | None: ...
+
+    def get(self, key: str, /) -> str | None: ...
+
+
 class Flat:
     """An element and all below it in the order of the file: names and numbers of children, which tell everything but texts.
 
@@ -130,10 +161,15 @@ class Flat:
 
     __slots__ = ("elements", "sizes", "tags")
 
-    def __init__(self, element: etree._Element) -> None:
-        self.elements = list(element.iter())
-        self.tags: list[Any] = [item.tag for item in self.elements]
-        self.sizes = list(map(len, self.elements))
+    def __init__(self, elements: Sequence[Element], tags: list[Any], sizes: list[int]) -> None:
+        self.elements = elements
+        self.tags = tags
+        self.sizes = sizes
+
+    @classmethod
+    def of_tree(cls, element: etree._Element) -> Flat:
+        elements = list(element.iter())
+        return cls(elements, [item.tag for item in elements], list(map(len, elements)))
 
     def after(self, index: int) -> int:
         """Returns the index of what follows an element and all below it."""
@@ -194,7 +230,7 @@ def fill(values: Values, flat: Flat, index: int, plan: dict[str, Any], take_line
     return index
 
 
-def _fill_stated(values: Values, element: etree._Element, step: _WithAttributes) -> None:
+def _fill_stated(values: Values, element: Element, step: _WithAttributes) -> None:
     if step.term not in values:
         values[step.term] = (element.text or "").strip()
         for attribute, term in step.attributes:
@@ -203,7 +239,7 @@ def _fill_stated(values: Values, element: etree._Element, step: _WithAttributes)
                 values[term] = stated.strip()
 
 
-def _fill_own(values: Values, element: etree._Element, plan: dict[str, Any]) -> None:
+def _fill_own(values: Values, element: Element, plan: dict[str, Any]) -> None:
     """Adds the text and the attributes of a group that has no elements in it."""
     for place, term in plan.items():
         stated = element.text if place == "." else element.get(place[1:]) if place.startswith("@") else None
@@ -241,11 +277,236 @@ def plain_places(flat: Flat, start: int, plan: dict[str, Any]) -> list[Place] | 
     return places if len({place.term for place in places}) == len(places) else None
 
 
+# --- Taken apart at its tags
+
+
+class _Opened:
+    """An element of a scan."""
+
+    __slots__ = ("_attributes", "_text")
+
+    def __init__(self, text: bytes | None, attributes: Mapping[str, str]) -> None:
+        self._text = text
+        self._attributes = attributes
+
+    @property
+    def text(self) -> str | None:
+        return unescaped(self._text.decode()) if self._text else None
+
+    def get(self, key: str) -> str | None:
+        return self._attributes.get(key)
+
+
+class Run(NamedTuple):
+    """Lines that follow each other and have the same tags: where the first begins and the last ends, and how many tags each has."""
+
+    start: int
+    end: int
+    size: int
+
+
+class Scan:
+    """A file that has nothing in it but elements and texts. It is well formed only if `check` says so."""
+
+    def __init__(self, content: bytes, whole: Part) -> None:
+        self.content = content
+        self.whole = whole
+        self.root = whole.tags[0]
+
+    def name(self) -> str:
+        return root_name(self.root)
+
+    def runs(self, syntax: Syntax) -> list[Run]:
+        """Returns all lines. Raises Unusual if something stands between them, or the file is not well formed."""
+        begins, ends = self._line_tags(syntax)
+        tags = self.whole.tags
+        after = tags.index(begins) if begins in tags else len(tags)
+        found: list[Run] = []
+        try:
+            while after < len(tags) and tags[after] == begins:
+                start, after = after, tags.index(ends, after) + 1
+                each, size = tags[start:after], after - start
+                while tags[after : after + size] == each:
+                    after += size
+                found.append(Run(start, after, size))
+            self._check(b"<" + begins + b">", b"<" + ends + b">", len(found) == 1)
+        except (ValueError, etree.XMLSyntaxError):
+            raise Unusual from None
+        return found
+
+    def _check(self, begins: bytes, ends: bytes, is_alike: bool) -> None:
+        """Parses the file, of lines that are alike only the first one: of the others the texts alone could be wrong."""
+        content = self.content
+        if is_alike:
+            first, last = content.index(ends) + len(ends), content.rindex(ends) + len(ends)
+            others = content[first:last]
+            if not (b"&" in others or b"\xef" in others or len(others.translate(None, _CONTROLS)) != len(others)):
+                content = content[:first] + content[last:]
+        check_well_formed(content)
+
+    def _line_tags(self, syntax: Syntax) -> tuple[bytes, bytes]:
+        """Returns how a line begins and how it ends."""
+        space, _, name = syntax.line_tags[-1][1:].partition("}")
+        prefixes = [prefix for prefix, meaning in spaces_of(self.root).items() if meaning == space]
+        if len(prefixes) != 1:
+            raise Unusual
+        tag = f"{prefixes[0]}:{name}" if prefixes[0] else name
+        return tag.encode(), f"/{tag}".encode()
+
+    def element(self, part: Part) -> tuple[Flat, list[int]]:
+        """Returns the element that a part is, and the places of all its elements among the tags."""
+        flat, places, _ = self._flat(part)
+        return flat, places
+
+    def around(self, runs: list[Run], syntax: Syntax) -> Values:
+        """Returns the values of everything but the lines. Raises Unusual if these are not at their place."""
+        tags, texts = self.whole
+        at = runs[0].start if runs else None
+        if runs:
+            start, end = runs[0].start, runs[-1].end
+            tags, texts = tags[:start] + tags[end:], texts[:start] + texts[end:]
+        key = b"<".join((b"%d" % (at or 0), *tags))
+        form = syntax.forms.get(key)
+        if form is None:
+            form = self._form(tags, at, syntax)
+            if len(syntax.forms) < _MAX_FORMS and len(key) <= _MAX_FORM:
+                syntax.forms[key] = form
+        values = form.filled(texts)
+        if values is None:
+            values = {}
+            fill(values, self._flat(Part(tags, texts))[0], 0, syntax.plan)
+        return values
+
+    def _form(self, tags: list[bytes], at: int | None, syntax: Syntax) -> _Form:
+        # Each text says where it is; a blank at its end tells whether it was stripped.
+        flat, _, way = self._flat(Part(tags, [b"\0%d " % place for place in range(len(tags))]), at)
+        if syntax.line_tags[-1] in flat.tags or (at is not None and way[1:] != syntax.line_tags[:-1]):
+            raise Unusual
+        values: Values = {}
+        fill(values, flat, 0, syntax.plan)
+        return _Form(values)
+
+    def _flat(self, part: Part, at: int | None = None) -> tuple[Flat, list[int], list[str]]:
+        """Returns elements, their places, and the names of those that are open at one of the tags."""
+        elements: list[_Opened] = []
+        names: list[str] = []
+        sizes: list[int] = []
+        places: list[int] = []
+        open_: list[int] = []
+        way: list[str] = []
+        root = self.root
+        for place, tag in enumerate(part.tags):
+            if place == at:
+                way = [names[index] for index in open_]
+            if tag[0] == _SLASH:
+                open_.pop()
+                continue
+            if open_:
+                sizes[open_[-1]] += 1
+            name, attributes, is_whole = opening(root, tag) if len(tag) <= MAX_TAG else parsed_tag(root, tag)
+            elements.append(_Opened(None if is_whole else part.texts[place], attributes))
+            names.append(name)
+            sizes.append(0)
+            places.append(place)
+            if not is_whole:
+                open_.append(len(names) - 1)
+        if open_:
+            raise Unusual
+        return Flat(elements, names, sizes), places, way
+
+
+_SLASH = ord("/")
+_CONTROLS = bytes(set(range(32)) - {9, 10, 13})
+
+
+class _Form:
+    """The values of files that have the same tags: those that attributes state, and the places of the texts."""
+
+    def __init__(self, values: Values) -> None:
+        places: list[int] = []
+        self._recipe = _recipe_of(values, places)
+        # The last of two equal places makes a tuple of a single one, too.
+        self._pick = itemgetter(*places, places[-1]) if places else lambda _: ()
+
+    def filled(self, texts: list[bytes]) -> Values | None:
+        """Returns the values with these texts, or None if one of them is empty, so that another one may count."""
+        found = self._pick(texts)
+        if not all(found):
+            return None
+        read = decoded(found)
+        return _cooked(self._recipe, list(map(str.strip, read)), read)
+
+
+class _Recipe(NamedTuple):
+    texts: list[tuple[str, int]]
+    raw: list[tuple[str, int]]
+    stated: dict[str, str]
+    groups: list[tuple[str, list[_Recipe]]]
+
+
+def _recipe_of(values: Values, places: list[int]) -> _Recipe:
+    """Notes where the texts of some values are among the places, to which it adds them."""
+    recipe = _Recipe([], [], {}, [])
+    for term, value in values.items():
+        if isinstance(value, list):
+            recipe.groups.append((term, [_recipe_of(item, places) for item in value]))
+        elif value.startswith("\0"):
+            (recipe.raw if value.endswith(" ") else recipe.texts).append((term, len(places)))
+            places.append(int(value[1:]))
+        else:
+            recipe.stated[term] = value
+    return recipe
+
+
+def _cooked(recipe: _Recipe, stripped: list[str], texts: list[str]) -> Values:
+    values: Values = {term: stripped[index] for term, index in recipe.texts}
+    if recipe.stated:
+        values.update(recipe.stated)
+    for term, index in recipe.raw:
+        values[term] = texts[index]
+    for name, members in recipe.groups:
+        values[name] = [_cooked(member, stripped, texts) for member in members]
+    return values
+
+
+def _scanned(content: bytes) -> Scan | None:
+    if len(content) > _CHUNK:
+        return None
+    try:
+        return Scan(*taken_apart(content))
+    except Unusual:
+        return None
+
+
 # --- Before parsing
 
 
-def prepared(content: bytes) -> bytes:
-    """Returns an XML file as a parser may have it. Raises Refused if it is none, too large, or declares a document type."""
+class Source(NamedTuple):
+    """A file that a parser may have. A tree is there if it is short and was not scanned."""
+
+    content: bytes
+    scan: Scan | None
+    tree: etree._Element | None
+    root: Root
+
+
+def opened(content: bytes) -> Source:
+    """Looks at an XML file. Raises Refused if it is none, too large, or declares a document type."""
+    ready, is_utf_8 = _prepared(content)
+    scan = _scanned(ready) if is_utf_8 else None
+    if scan is not None:
+        try:
+            root = _named(scan.name())
+        except (Unusual, ValueError):
+            root = Root("", "")
+        if root.namespace:
+            return Source(ready, scan, None, root)
+    tree = tree_of(ready)
+    return Source(ready, None, tree, _root_of(ready, tree))
+
+
+def _prepared(content: bytes) -> tuple[bytes, bool]:
+    """Returns an XML file as a parser may have it, and whether it is in UTF-8."""
     if len(content) > MAX_FILE_BYTES:
         raise Refused("file-too-large", most=MAX_FILE_BYTES // 1_000_000)
     content = _as_utf_8(content)
@@ -254,7 +515,7 @@ def prepared(content: bytes) -> bytes:
         raise Refused("xml-encoding", encoding=prolog.foreign_encoding)
     if prolog.has_doctype:
         raise Refused("xml-doctype")
-    return content
+    return content, prolog.is_utf_8
 
 
 def _as_utf_8(content: bytes) -> bytes:
@@ -275,10 +536,10 @@ class Root(NamedTuple):
     name: str
 
 
-def root_of(content: bytes, tree: etree._Element | None) -> Root:
+def _root_of(content: bytes, tree: etree._Element | None) -> Root:
     """Returns the root of a prepared file, if it has no tree from its beginning. Raises Refused if there is none."""
     if tree is not None:
-        return _named(tree)
+        return _named(str(tree.tag))
     probe = etree.XMLPullParser(events=("start",), **PARSER_OPTIONS)
     try:
         for start in range(0, min(len(content), _HEAD), _STEP):
@@ -294,12 +555,12 @@ def root_of(content: bytes, tree: etree._Element | None) -> Root:
 
 
 def _first(probe: etree.XMLPullParser) -> Root | None:
-    return next((_named(element) for _, element in probe.read_events()), None)
+    return next((_named(str(element.tag)) for _, element in probe.read_events()), None)
 
 
-def _named(element: etree._Element) -> Root:
+def _named(tag: str) -> Root:
     # Not by QName, which refuses the names that a damaged file may have.
-    namespace, _, name = str(element.tag).rpartition("}")
+    namespace, _, name = tag.rpartition("}")
     return Root(namespace[1:], name)
 
 
@@ -320,13 +581,13 @@ def values_of(content: bytes, tree: etree._Element | None, syntax: Syntax, take_
     """Returns the values of a prepared file, without those of its lines, which are handed over one by one."""
     values: Values = {}
     if tree is not None:
-        fill(values, Flat(tree), 0, syntax.plan, take_line)
+        fill(values, Flat.of_tree(tree), 0, syntax.plan, take_line)
         return values
     try:
         top = _streamed(content, syntax, take_line)
     except etree.XMLSyntaxError:
         raise _malformed(content) from None
-    fill(values, Flat(top), 0, syntax.plan)
+    fill(values, Flat.of_tree(top), 0, syntax.plan)
     return values
 
 
@@ -345,7 +606,7 @@ def _streamed(content: bytes, syntax: Syntax, take_line: TakeLine) -> etree._Ele
                 continue
             nodes = 0
             lines += 1
-            flat = Flat(element)
+            flat = Flat.of_tree(element)
             take_line(flat, 0, len(flat.tags))
             element.clear()
         if nodes > _MAX_NODES or lines > MAX_LINES:

@@ -12,9 +12,9 @@ from lxml import etree
 
 from kontobahn.formats import ubl
 from kontobahn.formats.cii.terms import CII, ZUGFERD_1
-from kontobahn.formats.invoices.model import CREDIT_NOTE, Card, DirectDebit, Discount, Invoice
+from kontobahn.formats.invoices.model import CREDIT_NOTE, Card, DirectDebit, Discount, Invoice, Refused
 from kontobahn.formats.invoices.reader import Result, read
-from kontobahn.formats.invoices.source import Syntax
+from kontobahn.formats.invoices.source import Syntax, opened, tree_of
 from tests.invoice_corpus import FULL, PLAIN, Dress, schematron, written
 
 DRESSES: tuple[Dress, ...] = ("cii", "ubl")
@@ -47,7 +47,7 @@ def test_an_invoice_is_read_as_it_was_written(name: str, dress: Dress) -> None:
     flavor = f"ubl-2.1-{'creditnote' if name == 'credit' else 'invoice'}"
     xml_check_xsd(xml, *(("factur-x", "en16931") if dress == "cii" else (flavor,)))
     assert schematron(dress).broken(xml) == set()
-    assert facts(read(xml, syntax(invoice, dress))) == invoice
+    assert facts(read(opened(xml), syntax(invoice, dress))) == invoice
 
 
 @pytest.mark.parametrize("dress", DRESSES)
@@ -58,7 +58,7 @@ def test_prefixes_blanks_and_encodings_change_nothing(dress: Dress) -> None:
     renamed = re.sub(rb"(</?|xmlns:)(ram|cbc)\b", rb"\1other", xml).replace(b"<otherns", b"<ns")
     commented = re.sub(rb">Bohrer<", b"><!-- <ram:Name> --><![CDATA[Bohrer]]><", xml)
     for other in (etree.tostring(tree), renamed, commented, etree.tostring(tree, encoding="ISO-8859-1")):
-        assert facts(read(other, syntax(FULL, dress))) == FULL
+        assert facts(read(opened(other), syntax(FULL, dress))) == FULL
 
 
 def test_an_invoice_of_many_chunks_is_the_same() -> None:
@@ -67,7 +67,7 @@ def test_an_invoice_of_many_chunks_is_the_same() -> None:
     for dress in DRESSES:
         xml = written(long, dress)
         assert len(xml) > 600_000
-        assert facts(read(xml, syntax(long, dress))) == long
+        assert facts(read(opened(xml), syntax(long, dress))) == long
 
 
 def test_zugferd_1_is_read_under_its_own_names() -> None:
@@ -77,13 +77,13 @@ def test_zugferd_1_is_read_under_its_own_names() -> None:
     text = text.replace("rsm:CrossIndustryInvoice", "rsm:CrossIndustryDocument")
     for prefix, uri in CII.namespaces.items():
         text = text.replace(uri, ZUGFERD_1.namespaces[prefix])
-    assert facts(read(text.encode(), ZUGFERD_1)) == PLAIN
+    assert facts(read(opened(text.encode()), ZUGFERD_1)) == PLAIN
 
 
 def test_sums_are_those_of_the_file_even_if_they_do_not_add_up() -> None:
     wrong = PLAIN._replace(totals=PLAIN.totals._replace(gross_minor=99_999, due_minor=-1))
     for dress in DRESSES:
-        assert facts(read(written(wrong, dress), syntax(wrong, dress))).totals == wrong.totals
+        assert facts(read(opened(written(wrong, dress)), syntax(wrong, dress))).totals == wrong.totals
 
 
 def test_structured_discounts_of_zugferd_are_read() -> None:
@@ -99,7 +99,7 @@ def test_structured_discounts_of_zugferd_are_read() -> None:
     )
     end = "</ram:SpecifiedTradePaymentTerms>"
     xml = written(PLAIN, "cii").decode().replace(end, discount + end + until).encode()
-    payment = read(xml, CII).invoice.payment
+    payment = read(opened(xml), CII).invoice.payment
     assert payment.discounts == (
         Discount(Decimal(2), days=10, base_minor=4_280, amount_minor=86), Discount(Decimal(3), until=date(2026, 4, 9)),
     )  # fmt: skip
@@ -118,7 +118,7 @@ def test_structured_discounts_of_zugferd_are_read() -> None:
 )
 def test_a_text_that_is_no_value_is_told_with_its_place(dress: Dress, term: str, old: str, new: str, rule: str) -> None:
     xml = re.sub(old, new, written(PLAIN, dress).decode())
-    result = read(xml.encode(), syntax(PLAIN, dress))
+    result = read(opened(xml.encode()), syntax(PLAIN, dress))
     found = [fault for fault in result.faults if fault.rule == rule]
     assert found, term
     tree = etree.fromstring(xml.encode())
@@ -160,9 +160,9 @@ def test_lines_that_look_alike_are_read_each_for_itself(dress: Dress) -> None:
     )
     same = PLAIN._replace(lines=(*lines[:2], FULL.lines[0], *lines[2:]))
     xml = written(same, dress)
-    assert facts(read(xml, syntax(same, dress))).lines == same.lines
+    assert facts(read(opened(xml), syntax(same, dress))).lines == same.lines
     # One value is wrong: the others stay, and its place is that of its line.
-    result = read(xml.replace(b">60.00<", b">sixty<"), syntax(same, dress))
+    result = read(opened(xml.replace(b">60.00<", b">sixty<")), syntax(same, dress))
     (fault,) = result.faults
     assert "[4]" in fault.path
     assert [line.net_minor for line in result.invoice.lines] == [
@@ -172,7 +172,7 @@ def test_lines_that_look_alike_are_read_each_for_itself(dress: Dress) -> None:
     head, second, tail = re.split(rb"(?=Band 2<)|(?=Bohrer<)", xml)
     amount = rb"(<(?:ram:ChargeAmount|cbc:PriceAmount)[^>]*>20</[^>]+>)(</[^>]+>)"
     moved = head + re.sub(amount, rb"\2\1", second, count=1) + tail
-    assert [line.net_price for line in read(moved, syntax(same, dress)).invoice.lines] == [
+    assert [line.net_price for line in read(opened(moved), syntax(same, dress)).invoice.lines] == [
         None if line.id == "2" else line.net_price for line in same.lines
     ]
     # A term that occurs twice, of which the first counts, and something between the lines that nobody knows.
@@ -180,4 +180,91 @@ def test_lines_that_look_alike_are_read_each_for_itself(dress: Dress) -> None:
     line = rb"<(ram:IncludedSupplyChainTradeLineItem|cac:InvoiceLine)>"
     between = re.sub(line, rb"<x:y xmlns:x='urn:x'><x:z/></x:y><\1>", xml)
     for other in (again, between):
-        assert facts(read(other, syntax(same, dress))) == same
+        assert facts(read(opened(other), syntax(same, dress))) == same
+
+
+def both_ways(xml: bytes, of: Syntax) -> tuple[Result, Result]:
+    """What is read from the tags of a file, and from its tree."""
+    source = opened(xml)
+    assert source.scan is not None
+    return read(source, of), read(source._replace(scan=None, tree=tree_of(source.content)), of)
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+@pytest.mark.parametrize("name", INVOICES)
+def test_tags_tell_the_same_as_the_tree(name: str, dress: Dress) -> None:
+    book = INVOICES[name].lines[0]
+    lines = (
+        *(book._replace(id=str(number), name=f"Band {number} & <Beiheft>", net_minor=number) for number in range(1, 4)),
+        *FULL.lines, book._replace(id="7a", name="Heft", note="  zwei\n  Zeilen "), book._replace(id="", name="Heft"),
+    )  # fmt: skip
+    invoice = INVOICES[name]._replace(lines=lines)
+    xml = written(invoice, dress)
+    of = syntax(invoice, dress)
+    tree = etree.fromstring(xml)
+    etree.indent(tree, "  ")
+    # The text of an element is told by the first of two, also if that is empty or ends where it begins.
+    names = re.compile(rb"<((?:ram|cbc):(?:Name|LineID|ID))>(Heft|Band 2[^<]*|7a)</[^>]*>")
+    for other in (
+        xml,
+        etree.tostring(tree),
+        etree.tostring(tree).replace(b"\n", b"\r\n"),
+        names.sub(rb"<\1/>", xml),
+        re.sub(rb"(:BuyerReference>)[^<]*<", rb"\1<", xml),
+        names.sub(rb"<\1></\1><\1>Rest</\1>", xml),
+        names.sub(rb"<\1 >&#x4b;&#111;nto &quot;&apos;</\1 >", xml),
+        names.sub(rb"<\1 note='a&amp;b &gt; c'>\2</\1>", xml),
+        re.sub(rb'(schemeID|unitCode)="', rb"\1 = " + rb'"', xml),
+    ):
+        of_tags, of_tree = both_ways(other, of)
+        assert of_tags == of_tree
+        assert len(of_tags.invoice.lines) == len(lines)
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_what_tags_alone_do_not_tell_is_read_by_the_tree(dress: Dress) -> None:
+    lines = tuple(PLAIN.lines[0]._replace(id=str(number), name=f"Band {number}") for number in range(1, 4))
+    invoice = PLAIN._replace(lines=lines)
+    xml = written(invoice, dress)
+    of = syntax(invoice, dress)
+    for usual, unusual in (
+        (b">Band 2<", b"><!-- > -->Band 2<"),
+        (b">Band 2<", b"><![CDATA[Band 2]]><"),
+        (b">Band 2<", b"><?do > it?>Band 2<"),
+        (b">Band 2<", b' note=">">Band 2<'),
+        # Between < and > as if it were tags, and a comment or instruction makes up for them.
+        (b">Band 2<", b">Band>x/>2<"),
+        (b">Band 2<", b">Band>x<!-- </-->2<"),
+        (b">Band 2<", b">Band>x<?do </?>2<"),
+        (b">Band 2<", b" xmlns:ram='urn:other' xmlns:cbc='urn:other'>Band 2<"),
+    ):
+        assert usual in xml
+        changed = xml.replace(usual, unusual)
+        source = opened(changed)
+        expected = etree.fromstring(changed).findall(".//{*}Name")
+        result = read(source, of).invoice
+        assert result == read(source._replace(scan=None, tree=tree_of(source.content)), of).invoice
+        assert len(result.lines) == 3
+        assert expected
+    # Of lines that are alike the first is parsed; faults of the others are found none the less.
+    for wrong in (
+        b"Band\x013",
+        b"Band 3&nix;",
+        b"Band &#0;",
+        "Band \uffff".encode(),
+        b"Band \xc3",
+        b"Band 3</x>",
+        b"<x:y/>",
+    ):
+        with pytest.raises(Refused):
+            read(opened(xml.replace(b"Band 3", wrong)), of)
+    root = re.compile(rb"(<[^?!][^>]*)>")
+    for wrong in (
+        re.sub(rb"^<\?xml[^>]*>", b"<?xml version=1.0?>", xml),
+        root.sub(rb"\1 note='&#xffffff;'>", xml, count=1),
+        root.sub(rb"\1 x:note=''>", xml, count=1),
+        b"<>" + xml,
+        b"<a b=>" + xml,
+    ):
+        with pytest.raises(Refused):
+            read(opened(wrong), of)
