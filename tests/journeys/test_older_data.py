@@ -19,7 +19,7 @@ INSERT INTO books_cash_books VALUES (900001, 'Kasse', '1000', 0, '', 7000);
 INSERT INTO books_bookings (mandant, id, jahr, periode, batch, umsatz, soll, waehrung, kurs, konto, gegenkonto, bu_schluessel,
   belegdatum, belegfeld1, belegfeld2, skonto, buchungstext, kost1, kost2, generalumkehr, weitere, aufteilung)
   VALUES (900001, 1, '2026-01-01', 2, 'b', 5000, 1, 'EUR', '', '1000', '8400', '', '2026-02-10', 'B-1', '', 0, '', '', '', 0, '', '-'),
-         (900001, 2, '2026-01-01', 3, 'b', 2000, 0, 'EUR', '', '8400', '1000', '', '2026-03-20', 'B-2', '', 0, '', '', '', 0, '', '-');
+         (900001, 2, '2026-01-01', 3, 'b', 2000, 0, 'EUR', '', '8400', '1000', '', '2026-03-20', 'B-2', '', 0, '', '', '', 0, '', 'U19k');
 INSERT INTO organizations (id, name, created_at) VALUES ('agency', 'Kanzlei', 7), ('client', 'Mandant', 7);
 INSERT INTO users (organization_id, id, email, name, role, password_hash, created_at)
   VALUES ('agency', 'u', 'u@kanzlei.example', 'U', 'member', 'x', 7);
@@ -58,4 +58,7 @@ def test_the_demo_brings_older_data_up_to_date_as_serving_does(tmp_path: Path) -
         server.stop()
     wanted = rows(plain)
     assert {("books_cash_rows", 900001, "Kasse", *row) for row in (("2026-02-10", 1), ("2026-03-20", 2))} <= wanted
+    first, second = (2, "2026-02-10", 1), (3, "2026-03-20", 2)
+    places = {(sheet, *place) for sheet in ("1000", "8400") for place in (first, second)} | {("U19k", *second)}
+    assert {row[3:] for row in wanted if row[:3] == ("books_sheets", 900001, "2026-01-01")} == places
     assert wanted - rows(demo) == set()
