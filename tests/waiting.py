@@ -14,15 +14,18 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS = 180
 PAUSE_SECONDS = 0.01
+# Whoever has waited for long looks less often: to look may cost a call, and others need the processor.
+_PAUSE_SHARE, _LONGEST_PAUSE_SECONDS = 0.1, 0.25
 _LOOKS = 20
 
 
 def eventually(condition: Callable[[], T], what: str = "it did not come about") -> T:
     """Waits until the condition holds, and returns what it returned."""
-    given_up = time.monotonic() + PATIENCE_SECONDS
+    began = time.monotonic()
     while not (found := condition()):
-        assert time.monotonic() < given_up, what
-        time.sleep(PAUSE_SECONDS)
+        waited = time.monotonic() - began
+        assert waited < PATIENCE_SECONDS, what
+        time.sleep(min(max(PAUSE_SECONDS, waited * _PAUSE_SHARE), _LONGEST_PAUSE_SECONDS))
     return found
 
 

@@ -7,9 +7,10 @@ import re
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,16 @@ def test_a_process_killed_in_the_middle_loses_and_invents_no_credit(tmp_path: Pa
             answered += asyncio.run(kill_soon()).count(200)
             server.process.wait(PATIENCE_SECONDS)
     with serving(tmp_path, **settings) as server:
-        lines: list[dict[str, Any]] = []
+        reserved = "SELECT SUM(reserved) FROM credit_accounts WHERE organization_id = ?"
 
         def all_given_back() -> bool:
-            lines[:] = answer("credits", "statement", "-o", OWNER, data=tmp_path)
-            return bool(lines[-1]["reserved_after"] == before[-1]["reserved_after"])
+            with closing(sqlite3.connect(tmp_path / "kontobahn.sqlite3")) as database:
+                [found] = database.execute(reserved, (server.facts["organization_id"],)).fetchone()
+            return bool(found == before[-1]["reserved_after"])
 
         eventually(all_given_back, "the job gives back what the killed processes had reserved")
+        lines = answer("credits", "statement", "-o", OWNER, data=tmp_path)
+        assert lines[-1]["reserved_after"] == before[-1]["reserved_after"]
         confirmed = sum(line["kind"] == "confirm" for line in lines[len(before) :])
         # Whoever got an answer was charged; at most the answers on their way at the kill are charged beyond that.
         assert confirmed >= answered
