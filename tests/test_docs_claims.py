@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from kontobahn.app import all_endpoints
 from kontobahn.banking.connections.rules import TRANSITIONS, TRIGGERS
@@ -42,3 +43,21 @@ def test_every_test_that_is_said_to_hold_something_exists() -> None:
     holds = {"pack", "scan", "trials", "events", "agents", "payments", "killed_and_retried", "one_receiver"}
     tried = (ROOT / "scripts" / "test_n8n_node.py").read_text("utf-8")
     assert holds <= set(re.findall(r"^def (\w+)", tried, re.M))
+
+
+def test_the_architecture_names_modules_as_they_are() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    source, named = ROOT / "src" / "kontobahn", dict[str, set[Path]]()
+    for room, rows in re.findall(r"^\| Where in `([\w/]+)/` .*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE):
+        found = named.setdefault(room, set())
+        for row in rows.splitlines():
+            folder = source / room
+            for name in re.findall(r"`([\w/.]+(?:\.py|/))`", row.split("|")[1]):
+                place = source / room / name if "/" in name.rstrip("/") else folder / name
+                folder = place.parent
+                assert place.exists(), f"{room}/: there is no {name}"
+                found.add(place)
+    # Where most readers begin, nothing is left out.
+    for room in ("api", "db"):
+        modules = {place for place in (source / room).glob("*.py") if place.name != "__init__.py"}
+        assert modules - named[room] == set(), f"{room}/ has more than the page names"
