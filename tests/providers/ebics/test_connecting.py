@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import base64
+import re
+from collections.abc import Iterable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kontobahn import db
 from kontobahn.bank_providers.ebics import adapter
 from kontobahn.db import Tx
 from kontobahn.formats.ebics import keys
 from simulators.ebics_bank import Break
+from tests.providers.ebics.office import Office
 from tests.providers.ebics.person import GIRO, PARTNER, USER, Person
 from tests.received_invoices import plain_pdf
+
+SCHEMA = Path(db.__file__).parent / "schema"
+_TABLE = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 
 
 def test_from_the_data_sheet_to_the_first_statement(person: Person) -> None:
@@ -122,10 +130,11 @@ def test_an_answer_about_keys_that_was_lost_does_no_harm(person: Person, order: 
     assert person.bank.faults == []
 
 
-def test_keys_and_statements_are_nowhere_to_be_read(
+def test_keys_statements_orders_and_letters_are_nowhere_to_be_read(
     person: Person, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither in a row, nor in the log, nor in what is printed of them, also when the bank answers with nonsense."""
+    """In no row of any table, which is what a dump or a backup holds, nor in the log, nor in what is printed of them; also when the bank
+    answers with nonsense."""
     made: list[keys.OwnKey] = []
     make = keys.new_key
 
@@ -135,28 +144,54 @@ def test_keys_and_statements_are_nowhere_to_be_read(
 
     monkeypatch.setattr(adapter, "new_key", new_key)
     person.book("-12.34", "Geheimer Zweck")
-    person.connect()
+    person.begin()
+    person.send_sheet()
+    letter = person.letter().content
+    person.bank.activate(PARTNER, USER)
+    person.send()
+    person.compare()
+    office = Office(person)
+    office.send(office.file())
+    [order] = office.at_bank()
     for how in ("nonsense", "wrong_signature", "short_segment", "503"):
         person.book("-1.00", "Geheimer Zweck")
         person.bank.breaks.append(Break(how, order="C53"))
         person.refresh()
     assert len(made) == 3
-    stored = person.service.db.read_now(everything_of_ebics)
+    stored, dump = (person.service.db.read_now(rows_of, tables) for tables in (OF_EBICS, every_table()))
+    assert person.connection()["id"].encode() in dump
     told = "".join(capfd.readouterr()).encode() + repr(made).encode()
     for key in made:
         numbers = key.private_key().private_numbers()
         for number in (numbers.p, numbers.q, numbers.d):
             raw = number.to_bytes(256, "big").lstrip(b"\0")
             for spelling in (raw, raw.hex().encode(), base64.b64encode(raw)[:-4], repr(raw)[2:-1].encode()):
-                assert spelling not in stored + told
+                assert spelling not in dump + told
+    # What it comes to is a booking like any other; the bank's own document is sealed.
     assert b"Geheimer Zweck" not in stored + told
+    assert letter.startswith(b"%PDF")
+    assert b"BkToCstmr" in person.bank.partners[PARTNER].deliveries[0].content
+    assert b"CstmrCdtTrfInitn" in order.content
+    for document in (letter[:64], b"%PDF", b"BkToCstmr", b"CstmrCdtTrfInitn"):
+        for spelling in (document, document.hex().encode(), base64.b64encode(document)[:-4]):
+            assert spelling not in dump + told
 
 
-def everything_of_ebics(tx: Tx) -> bytes:
-    """All rows of the tables of EBICS, as bytes and as text."""
-    rows = [
-        row for name in ("accesses", "downloads", "segments", "orders") for row in tx.all(f"SELECT * FROM ebics_{name}")
+OF_EBICS = ("ebics_accesses", "ebics_downloads", "ebics_segments", "ebics_orders")
+
+
+def every_table() -> list[str]:
+    return [
+        name
+        for file in SCHEMA.glob("*.sql")
+        if file.name.count(".") == 1
+        for name in _TABLE.findall(file.read_text("utf-8"))
     ]
+
+
+def rows_of(tx: Tx, tables: Iterable[str]) -> bytes:
+    """All rows of these tables, as bytes and as text."""
+    rows = [row for name in tables for row in tx.all(f"SELECT * FROM {name}")]
     return b"".join(
         bytes(one) if isinstance(one, bytes | memoryview) else str(one).encode() for row in rows for one in row
     )
