@@ -16,6 +16,12 @@ from tests.waiting import PATIENCE_SECONDS
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+# What depends on colours, on the room there is, and on which elements are hidden. Everything else is a matter of the markup, which is
+# the same in every way of showing a page.
+OF_LOOKS = [
+    "aria-hidden-focus", "button-name", "color-contrast", "label", "link-in-text-block", "link-name", "scrollable-region-focusable",
+    "select-name", "summary-name",
+]  # fmt: skip
 _TOO_WIDE = """
     Math.max(...[document.documentElement, ...document.querySelectorAll(".table-box, .card")].map(
         box => box.scrollWidth - box.clientWidth))
@@ -45,6 +51,29 @@ _LEAVE_OUT_KNOWN_PARTS = f"""known => {{
     }}
     return found;
 }}"""
+# A page as its scripts have left it, and the same in another document that has its style sheets.
+_DRAWN = """() => {
+    const attributesOf = element => Object.fromEntries([...element.attributes].map(({name, value}) => [name, value]));
+    const partsOfHead = [...document.head.children].filter(part => !part.matches("link, script"));
+    return {
+        sheets: [...document.querySelectorAll("link[rel=stylesheet]")].map(link => link.href),
+        html: attributesOf(document.documentElement),
+        head: partsOfHead.map(part => part.outerHTML).join(""),
+        attributes: attributesOf(document.body),
+        body: document.body.innerHTML,
+    };
+}"""
+_DRAW = """({html, head, attributes, body}) => {
+    const give = (element, wanted) => {
+        element.getAttributeNames().forEach(name => element.removeAttribute(name));
+        Object.entries(wanted).forEach(([name, value]) => element.setAttribute(name, value));
+    };
+    give(document.documentElement, html);
+    document.head.querySelectorAll(":not(link)").forEach(part => part.remove());
+    document.head.insertAdjacentHTML("beforeend", head);
+    give(document.body, attributes);
+    document.body.innerHTML = body;
+}"""
 COOKIE = "kontobahn_session"
 # The first draws no window of its own around a page, which costs the others a fifth of their time.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -62,6 +91,7 @@ class Way(NamedTuple):
 WIDE_AND_LIGHT, NARROW_AND_DARK = Way(1280, "light"), Way(320, "dark")
 TWO_WAYS = (WIDE_AND_LIGHT, NARROW_AND_DARK)
 EVERY_WAY = (*TWO_WAYS, Way(1280, "dark"), Way(320, "light"))
+HEIGHT = 900
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
@@ -72,6 +102,7 @@ class Visitor:
         self.base_url = base_url
         self.problems: list[str] = []
         self._known_parts: dict[tuple[Way, ...], list[str]] = {}
+        self._drawings: dict[tuple[str, ...], Page] = {}
         self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self.problems.append(f"{self.page.url}: {error}"))
 
@@ -92,36 +123,67 @@ class Visitor:
         self.page.wait_for_url("**/dashboard")
 
     def violations(self) -> list[str]:
-        """What axe finds on the page, with the elements concerned."""
-        # Under our content policy no script can be added to a page; the tools of the browser may run one nevertheless.
-        if not self.page.evaluate("'axe' in window"):
-            self.page.evaluate(AXE)
-        rules = {"type": "tag", "values": TAGS}
-        found = self.page.evaluate("rules => axe.run({runOnly: rules, resultTypes: ['violations']})", rules)
-        return [
-            f"{self.page.url} {rule['id']}: {node['html'][:200]} ({node['failureSummary']})"
-            for rule in found["violations"]
-            for node in rule["nodes"]
-        ]
+        """What axe finds on the page that is open, in a wide window."""
+        return self._violations(WIDE_AND_LIGHT, self.page.evaluate(_DRAWN))
 
-    def look_closely(self, ways: Sequence[Way] = TWO_WAYS) -> list[str]:
+    def look_closely(self, ways: Sequence[Way] = TWO_WAYS, *, leaves_any_width: bool = False) -> list[str]:
         """What is wrong with the page that is open, in these ways of showing it. Afterwards it has fewer rows, and nothing of
-        the frame around pages that was looked at before."""
+        the frame around pages that was looked at before; the window is as wide as in the second way, or as in any of them."""
         found = []
-        for way in ways:
-            self.show(way)
-            found += [f"{way}: {problem}" for problem in self.too_wide()]
+        widths = list(dict.fromkeys(way.width for way in ways))
+        # To change the width takes as long as to open a page.
+        for width in sorted(widths, key=self._is_another_width) if leaves_any_width else widths:
+            self._set_width(width)
+            found += [f"{width} pixels: {problem}" for problem in self.too_wide()]
         self.page.evaluate(_THIN_OUT)
         known = self._known_parts.setdefault(tuple(ways), [])
         known += self.page.evaluate(_LEAVE_OUT_KNOWN_PARTS, known)
+        drawn = self.page.evaluate(_DRAWN)
         for way in ways:
-            self.show(way)
-            found += [f"{way}: {problem}" for problem in self.violations()]
+            by_looks = way != ways[0] and ways == TWO_WAYS
+            found += [f"{way}: {problem}" for problem in self._violations(way, drawn, by_looks=by_looks)]
         return found
 
+    def _violations(self, way: Way, drawn: dict[str, Any], *, by_looks: bool = False) -> list[str]:
+        """What axe finds on the page, with the elements concerned; only `by_looks` if its markup was looked at before."""
+        drawing = self._drawing(tuple(drawn["sheets"]))
+        _show(drawing, way)
+        drawing.evaluate(_DRAW, drawn)
+        rules = {"type": "rule", "values": OF_LOOKS} if by_looks else {"type": "tag", "values": TAGS}
+        found = drawing.evaluate(
+            "rules => axe.run({runOnly: rules, resultTypes: ['violations']}).then(({violations}) => violations)", rules
+        )
+        # Nothing has to be drawn anew when it is shown in another way.
+        drawing.evaluate("document.body.replaceChildren()")
+        return [
+            f"{self.page.url} {rule['id']}: {node['html'][:200]} ({node['failureSummary']})"
+            for rule in found
+            for node in rule["nodes"]
+        ]
+
+    def _drawing(self, sheets: tuple[str, ...]) -> Page:
+        """A document that has these style sheets and knows axe, which takes longer to get going on each page than to look at it."""
+        if sheets not in self._drawings:
+            drawing = self.context.new_page()
+            links = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in sheets)
+            content = f"<!doctype html><html><head>{links}</head><body></body></html>"
+            drawing.route(
+                f"{self.base_url}/drawing", lambda route: route.fulfill(body=content, content_type="text/html")
+            )
+            drawing.goto(f"{self.base_url}/drawing")
+            drawing.evaluate(AXE)
+            self._drawings[sheets] = drawing
+        return self._drawings[sheets]
+
     def show(self, way: Way) -> None:
-        self.page.set_viewport_size({"width": way.width, "height": 900})
-        self.page.emulate_media(color_scheme=way.theme)
+        _show(self.page, way)
+
+    def _is_another_width(self, width: int) -> bool:
+        size = self.page.viewport_size
+        return size is None or size["width"] != width
+
+    def _set_width(self, width: int) -> None:
+        self.page.set_viewport_size({"width": width, "height": HEIGHT})
 
     def too_wide(self) -> list[str]:
         return [f"{self.page.url}: {self.sideways()} pixels too wide"] if self.sideways() > 0 else []
@@ -129,6 +191,11 @@ class Visitor:
     def sideways(self) -> int:
         """By how many pixels the page is wider than the window, or a table than its box, which cuts it off."""
         return int(self.page.evaluate(_TOO_WIDE))
+
+
+def _show(page: Page, way: Way) -> None:
+    page.set_viewport_size({"width": way.width, "height": HEIGHT})
+    page.emulate_media(color_scheme=way.theme)
 
 
 def launched(playwright: Playwright) -> Browser:
