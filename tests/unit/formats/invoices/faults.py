@@ -12,6 +12,7 @@ from kontobahn.formats.invoices.model import (
     AllowanceCharge,
     Attachment,
     Card,
+    Contact,
     CreditTransfer,
     Delivery,
     DirectDebit,
@@ -52,6 +53,12 @@ def breakdown(**changes: Any) -> Plant:
 
 def address(part: str, **changes: str) -> Plant:
     return lambda invoice: within(part, address=getattr(invoice, part).address._replace(**changes))(invoice)
+
+
+def contact(**changes: str) -> Plant:
+    return lambda invoice: within(
+        "seller", contact=(invoice.seller.contact or Contact("", "", ""))._replace(**changes)
+    )(invoice)
 
 
 def allowance(**changes: Any) -> Plant:
@@ -189,11 +196,19 @@ FAULTS: dict[str, tuple[Plant, str]] = {
     "out of scope beside another": (category("O", rate=None, vat_id=None, buyer_vat_id=None, more=(OTHER,)), "BR-O-12"),
 }  # fmt: skip
 _DEBIT = DirectDebit("M", None, "DE02120300000000202051")
+_WRONG_DEBIT = _DEBIT._replace(iban="DE02120300000000202052")
 _FILE = Attachment("1", None, None, "a.csv", "text/csv", b"1")
 # Faults of rules that only XRechnung has, which the public Schematron at hand does not know.
 NATIONAL: dict[str, tuple[Plant, str]] = {
     "no means": (within("payment", means_code=None, transfers=()), "BR-DE-1"),
     "no contact": (within("seller", contact=None), "BR-DE-2"),
+    "contact without name": (contact(name=""), "BR-DE-5"),
+    "contact without phone": (contact(phone=""), "BR-DE-6"),
+    "contact without mail": (contact(email=""), "BR-DE-7"),
+    "phone without digits": (contact(phone="auf Anfrage 12"), "BR-DE-27"),
+    "mail without domain": (contact(email="rechnung@bau"), "BR-DE-28"),
+    "breakdown without rate": (breakdown(rate=None), "BR-DE-14"),
+    "debit with wrong IBAN": (within("payment", means_code="59", transfers=(), direct_debit=_WRONG_DEBIT), "BR-DE-20"),
     "no seller's city": (address("seller", city=""), "BR-DE-3"),
     "no seller's postal code": (address("seller", postal_code=""), "BR-DE-4"),
     "no buyer's city": (address("buyer", city=""), "BR-DE-8"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from kontobahn.formats.cii.terms import CII
 from kontobahn.formats.invoice_files import ReadInvoice
 from kontobahn.formats.invoices import rule_sets
 from kontobahn.formats.invoices.checks import PREFIXES
-from kontobahn.formats.invoices.model import Invoice
+from kontobahn.formats.invoices.model import AllowanceCharge, Invoice
 from kontobahn.formats.invoices.rule_sets import FOLDER, RuleSetError
 from tests.invoice_corpus import EN_16931, FULL, PLAIN, XRECHNUNG, Dress, schematron, written
 from tests.unit.formats.invoices.faults import CATEGORIES, CONTENT, FAULTS, LARGE, NATIONAL, faults_of_category
@@ -105,6 +107,36 @@ def test_a_fault_against_the_german_rules_is_found(name: str, dress: Dress) -> N
     plant, rule = NATIONAL[name]
     assert rule in rules(judged(written(plant(PLAIN), dress, XRECHNUNG)), "xrechnung")
     assert rules(judged(written(plant(PLAIN), dress, EN_16931)), "xrechnung") == set(), "they hold for XRechnung only"
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_an_unknown_version_of_xrechnung_is_told(dress: Dress) -> None:
+    result = judged(written(PLAIN, dress, XRECHNUNG.replace("xrechnung_3.0", "xrechnung_3.0.1")))
+    assert rules(result, "xrechnung") == {"BR-DE-21"}
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_more_than_two_decimals_are_judged_as_by_the_public_schematron(dress: Dress) -> None:
+    foreign = PLAIN._replace(currency="CHF", vat_currency="EUR", totals=PLAIN.totals._replace(vat_accounting_minor=291))
+    base = AllowanceCharge(True, 100, 1_000, reason="Fracht", vat_category="S", vat_rate=Decimal(7))
+    # Their sums do not matter here.
+    charged = PLAIN._replace(
+        totals=PLAIN.totals._replace(rounding_minor=1),
+        allowances_charges=(base,),
+        lines=(PLAIN.lines[0]._replace(allowances_charges=(base._replace(vat_category=None, vat_rate=None),)),),
+    )
+    found: set[str] = set()
+    for invoice in (FULL, foreign, charged):
+        xml = re.sub(rb"(>-?\d+\.\d\d)<", rb"\g<1>0<", written(invoice, dress))
+        ours, theirs = (
+            {rule for rule in named if rule.startswith("BR-DEC-")}
+            for named in (rules(judged(xml), "en16931"), schematron(dress).broken(xml))
+        )
+        # The Schematron has these rules as well, and looks for both totals of VAT where they are not.
+        assert ours - {"BR-DEC-13", "BR-DEC-15"} == theirs
+        found |= ours
+    known = {rule for rule in rule_sets.load().of("en16931", ON).rules if rule.startswith("BR-DEC-")}
+    assert found == known
 
 
 @pytest.mark.parametrize("dress", DRESSES)
