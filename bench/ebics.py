@@ -1,4 +1,4 @@
-"""What the adapter for EBICS costs, from a bank's signed and encrypted answers to facts, beside our own reader of the same statement alone.
+"""The cost of the adapter for EBICS, from a bank's signed and encrypted answers to facts, beside our own reader of the same statement.
 
 Segments are checked, stored, decrypted and unpacked on the way, as at every fetch. A bank answers once; its answers are played again,
 so that its own work is not measured. A single statement of more than 50 MB is read; memory is measured in a process of its own.

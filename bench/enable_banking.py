@@ -1,4 +1,4 @@
-"""What the adapter for Enable Banking costs, against parsing the same answers with msgspec.
+"""The cost of the adapter for Enable Banking, against parsing the same answers with msgspec.
 
 PYTHONPATH=.:src python -m bench.enable_banking
 """

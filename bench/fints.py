@@ -1,4 +1,4 @@
-"""What the adapter for FinTS costs, from the documents that a bank hands out to facts, beside reading the same bytes.
+"""The cost of the adapter for FinTS, from the documents that a bank hands out to facts, beside reading the same bytes.
 
 JSON readers do not apply: banks answer with camt (XML) and MT940. So it is measured beside our own reader of these files, which checks
 every entry, and beside what the FinTS library would parse them with.

@@ -60,7 +60,7 @@ def main() -> int:
 
 
 class Work(NamedTuple):
-    """What is done, how long others may wait for it (None if that depends on its size), and the module that does it."""
+    """Work that is done, how long others may wait for it (None if that depends on its size), and the module that does it."""
 
     words: str
     most_seconds: float | None

@@ -26,7 +26,7 @@ def describe() -> str:
 
 
 def _model() -> str:
-    """What lscpu calls it, which knows more processors than /proc/cpuinfo does."""
+    """The name that lscpu has for it, which knows more processors than /proc/cpuinfo does."""
     try:
         said = subprocess.run(["lscpu"], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"})
     except (OSError, subprocess.CalledProcessError):
@@ -40,7 +40,7 @@ def load_average() -> float:
 
 
 def share_in_use(seconds: float = _SAMPLE_SECONDS) -> float:
-    """How much of all cores is used while we do nothing ourselves, from 0 to 1."""
+    """The share of all cores that is used while we do nothing ourselves, from 0 to 1."""
     before = _ticks()
     time.sleep(seconds)
     after = _ticks()

@@ -1,4 +1,4 @@
-"""What the benchmarks share: rounds that interleave, lines with a ratio and a target, server processes and a load generator.
+"""The parts that benchmarks share: rounds that interleave, lines with a ratio and a target, server processes and a load generator.
 
 Everything is measured beside what it is compared with, on the same machine in the same minute; nothing here knows
 what is measured. Run on its own, it says how fast this machine is.

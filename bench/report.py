@@ -1,4 +1,4 @@
-"""What a benchmark hands over: its lines, the curves of what grows, further tables; and what is kept of a run.
+"""The findings that a benchmark hands over: its lines, the curves of what grows, further tables; and what is kept of a run.
 
 A script ends with `finish`. Run by itself it prints its table; run by `make bench` it writes a file that the runner reads.
 bench/results/ has a file for each script with its last two runs, from which bench/page.py writes docs/performance.md.

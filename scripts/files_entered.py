@@ -32,7 +32,7 @@ from tests.receiver import receiving  # noqa: E402
 from tests.statement_builder import Booking, Sheet, camt  # noqa: E402
 from tests.waiting import eventually  # noqa: E402
 
-# What runs whether a call is made or not.
+# Runs whether a call is made or not.
 BESIDE = {"ConnectionWatch._repeat", "Application._repeat_upkeep"}
 
 

@@ -176,7 +176,7 @@ class Table:
         return content, self.resolved(inside.get("data") or inside.get("connections") or schema)
 
     def simple(self, call: str) -> list[str]:
-        """What Simplify keeps: nothing if the answer is simple already."""
+        """The fields that Simplify keeps: nothing if the answer is simple already."""
         schema = self.answer(call)[1]
         inside = self.resolved(schema["items"] if schema.get("type") == "array" else schema).get("properties", {})
         flat = [name for name, inner in inside.items() if self.kind(self.resolved(inner)) != "json"]

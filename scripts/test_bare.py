@@ -117,7 +117,7 @@ def serves_the_demo(root: Root, log: Path) -> bool:
 
 
 def tests(root: Root, log: Path) -> tuple[str, float, float]:
-    """How many passed, or "failed"; minutes of set-up, and of everything after it."""
+    """The number of tests that passed, or "failed"; minutes of set-up, and of everything after it."""
     began = time.monotonic()
     with open(log, "w") as output:
         set_up = root.run("make setup-tests", output)

@@ -118,7 +118,7 @@ def answers(url: str) -> bool:
 
 
 class Inbox(ThreadingHTTPServer):
-    """What the node *Your work* is made to post to: the ids of the transactions it was given."""
+    """The receiver of what the node *Your work* posts: the ids of the transactions it was given."""
 
     request_queue_size = 512
 

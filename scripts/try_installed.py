@@ -1,4 +1,4 @@
-"""What `make release` asks of an installed package: the libraries that the arguments name, and a service that answers.
+"""The questions of `make release` to an installed package: the libraries that the arguments name, and a service that answers.
 
 Runs with the interpreter of that installation, so it may use nothing of this project but the package.
 """

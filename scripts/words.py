@@ -69,7 +69,7 @@ def _templates_of(module: str) -> set[str]:
 
 
 def catalogues() -> dict[Path, str]:
-    """What each catalogue should hold: the texts of now with the translations there are."""
+    """Returns what each catalogue should hold: the texts of now with the translations there are."""
     known: dict[tuple[str, str], Message] = {}
     folder = words.FOLDER / "de"
     for path in folder.glob("*.po"):

@@ -278,7 +278,7 @@ class Datev:
         self._server.server_close()
 
     def broken(self, asked: str) -> How | None:
-        """What goes wrong with the answer to this method and path, once."""
+        """Returns what goes wrong with the answer to this method and path, once."""
         for place, (part, how) in enumerate(self.breaks):
             if part in asked:
                 self.breaks.pop(place)

@@ -390,7 +390,7 @@ class EnableBanking:
         self._server.server_close()
 
     def broken(self, asked: str) -> How | None:
-        """What goes wrong with the answer to this path, once."""
+        """Returns what goes wrong with the answer to this path, once."""
         for place, (part, how) in enumerate(self.breaks):
             if part in asked:
                 self.breaks.pop(place)

@@ -1,4 +1,4 @@
-"""What the simulator of Enable Banking holds: accounts, transactions and banks in the published shapes."""
+"""The data of the simulator of Enable Banking: accounts, transactions and banks in the published shapes."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ TRANSACTIONS_QUERY = _shape("", "date_from date_to continuation_key transaction_
 
 
 def misshapen(what: str, given: dict[str, Any], shape: Shape) -> list[str]:
-    """What is missing in an object, and what nobody knows."""
+    """Returns what is missing in an object, and what nobody knows."""
     required, optional = shape
     missing = [f"{what}: {name} is missing" for name in sorted(required - given.keys())]
     return missing + [f"{what}: {name} is unknown" for name in sorted(given.keys() - required - optional)]

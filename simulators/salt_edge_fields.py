@@ -1,4 +1,4 @@
-"""What Salt Edge's calls take, as the published descriptions say: which fields, which must be there, and of what form."""
+"""The fields that Salt Edge's calls take, as the published descriptions say: which fields, which must be there, and of what form."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ Seen = Counter[tuple[str, str, str]]
 
 
 class Trial(Protocol):
-    """What torture needs to know of a provider."""
+    """A provider, as far as torture needs to know it."""
 
     name: str
     # How many people have an access there.
@@ -55,10 +55,10 @@ class Trial(Protocol):
 
     @property
     def faults(self) -> list[str]:
-        """What the bank was sent and should not have been."""
+        """The requests that the bank was sent and should not have been."""
 
     def fields(self, page: str, person: int) -> dict[str, str]:
-        """What this person enters into the form of a page."""
+        """The values that this person enters into the form of a page."""
 
     def asks_for_confirmation(self, asks: bool) -> None:
         """Whether the bank wants its person; if not, a machine may read."""
@@ -69,7 +69,7 @@ class Trial(Protocol):
     def booked(self) -> Seen: ...
 
     def secrets(self, person: int) -> list[str]:
-        """What nobody but the bank may ever see of this person and of the operator."""
+        """The secrets that nobody but the bank may ever see of this person and of the operator."""
 
     def troubles(self, person: int) -> Iterator[None]:
         """Lets the bank misbehave in one way after the other, also by repeating what it was told."""

@@ -71,7 +71,7 @@ def name_of(place: Place, moment: str) -> str:
 
 
 def prepare() -> None:
-    """What each process would do for itself is done once: keys are drawn from many, each process beginning at others."""
+    """Does once what each process would do for itself: keys are drawn from many, each process beginning at others."""
     for template in page_templates.environment("en").list_templates(["html"]):
         page_templates.environment("en").get_template(template)
     made = deque(keys._make(keys.MIN_BITS) for _ in range(KEYS))

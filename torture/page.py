@@ -18,7 +18,7 @@ _KILLS = re.compile(r"^(?:holds|FAILS) +(\d+) kills on ", re.MULTILINE)
 
 
 class Result(msgspec.Struct):
-    """What a trial printed, and when and where."""
+    """The output of a trial, and when and where it was run."""
 
     date: str
     machine: str

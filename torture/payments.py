@@ -166,7 +166,7 @@ def pay(service: Service, number: int) -> str:
 
 
 def reports_of(chance: random.Random) -> list[tuple[str | None, int]]:
-    """What the bank reports about one payment: each status, and how often. It includes a final status, perhaps followed by another."""
+    """The reports of the bank about one payment: each status, and how often. It includes a final status, perhaps followed by another."""
     said: list[tuple[str | None, int]] = [(step, chance.choice((1, 1, 2))) for step in STEPS if chance.random() < 0.6]
     said.append((None, 1))
     said.append((chance.choice(ENDS), chance.choice((1, 2, 3))))

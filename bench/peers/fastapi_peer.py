@@ -77,7 +77,7 @@ class Windows:
         self._open: dict[str, tuple[float, int]] = {}
 
     def hit(self, identity: str) -> tuple[int, int]:
-        """How many requests are left, and in how many seconds the window ends."""
+        """Returns how many requests are left, and in how many seconds the window ends."""
         now = time.monotonic()
         with self._lock:
             ends_at, count = self._open.get(identity, (0.0, 0))

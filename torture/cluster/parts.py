@@ -101,7 +101,7 @@ class Cluster:
         return self._run(machine, command, environment={**os.environ, **self.environment})
 
     def doctor(self) -> str:
-        """What `kontobahn doctor` found wrong."""
+        """The faults that `kontobahn doctor` found."""
         command = [sys.executable, "-m", "kontobahn", "doctor", "--json", "--data", str(self.directory / "host1")]
         done = subprocess.run(
             self.machines.prepared("host1", command), env={**os.environ, **self.environment}, capture_output=True, text=True,

@@ -1,4 +1,4 @@
-"""What became of every call, credit and event, worked out from what the callers and the receiver saw, not from what the service says."""
+"""The fate of every call, credit and event, worked out from what the callers and the receiver saw, not from what the service says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold after the kills, calculated from what was sent."""
+"""The facts that must hold after the kills, calculated from what was sent."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ class Check:
 
 
 def _prices(call: Call, paid: dict[str, int]) -> tuple[int, ...]:
-    """What a call may have cost: if it was never answered, a read may have been charged before the kill."""
+    """The prices that a call may have had: if it was never answered, a read may have been charged before the kill."""
     if call.kind == "payment":
         return (paid.get(call.key, 0),)
     if call.status == 0:

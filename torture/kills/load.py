@@ -1,4 +1,4 @@
-"""What the callers do: whatever they begin they carry on with after each kill, and everything carries a text of its own."""
+"""The work of the callers: whatever they begin they carry on with after each kill, and everything carries a text of its own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def iban(number: int) -> str:
 
 
 class Booked(NamedTuple):
-    """What is known of a booking: its document, cents, person account and side."""
+    """A booking, as far as it is known: its document, cents, person account and side."""
 
     beleg: str
     cents: int
@@ -125,7 +125,7 @@ class Somebody:
             self._sending = None
 
     def _next(self) -> Call | None:
-        """What was cut off, about every other time; otherwise something new."""
+        """Returns what was cut off, about every other time; otherwise something new."""
         now = time.monotonic()
         waiting = [call for call in self._cut if call.due <= now]
         if waiting and (self._ending.is_set() or waiting[0].attempts == 0 or self._chance.random() < 0.5):

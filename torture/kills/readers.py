@@ -1,4 +1,4 @@
-"""Who reads along: each walks a list or a log by its cursor, through all kills, and keeps what it got in the order it got it."""
+"""Readers that go along: each walks a list or a log by its cursor, through all kills, and keeps what it got in the order it got it."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class ConnectPages:
         return _PAGES.show("connect_step.html", values, return_to, status, refresh)
 
     def _refresh(self, row: InteractionRow, step: Step | None) -> int | str | None:
-        """When the browser loads the page again by itself, and from where."""
+        """The seconds after which the browser loads the page again by itself, and from where."""
         if step is None:
             return None
         if step.kind == "redirect":

@@ -1,4 +1,4 @@
-"""What programs prepare for a person to approve."""
+"""Drafts that programs prepare for a person to approve."""
 
 # mypy: disable-error-code="empty-body"
 

@@ -1,4 +1,4 @@
-"""What is sent and answered, by the names of the API. Everything can be imported from here."""
+"""Bodies and answers, by the names of the API. Everything can be imported from here."""
 
 from kontobahn_client.models.assistants import *
 from kontobahn_client.models.auth import *

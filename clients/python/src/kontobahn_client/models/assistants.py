@@ -1,4 +1,4 @@
-"""What programs prepare for a person. Names are those of the API."""
+"""Drafts that programs prepare for a person. Names are those of the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every answer and every body has in common, and the shapes that most answers have."""
+"""The roots of all answers and bodies, and the shapes that most answers have."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 
 class Answer(Struct, kw_only=True):
-    """What the service answered. Fields that this version does not know are ignored; one of a fixed set of words is a plain
+    """An answer of the service. Fields that this version does not know are ignored; one of a fixed set of words is a plain
     text, because the service may learn a new word."""
 
 
 class Body(Struct, kw_only=True, omit_defaults=True):
-    """What is sent. What is left out is for the service to decide."""
+    """A body that is sent. What is left out is for the service to decide."""
 
 
 class Platform(Answer, kw_only=True):

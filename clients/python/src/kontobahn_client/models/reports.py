@@ -1,4 +1,4 @@
-"""What is calculated from the books: open items, trial balance, figures. Names are those of the API."""
+"""Figures calculated from the books: open items, trial balance, figures. Names are those of the API."""
 
 from __future__ import annotations
 

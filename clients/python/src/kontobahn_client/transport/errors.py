@@ -36,7 +36,7 @@ class NoAnswer(KontobahnError):
 
 
 class UnexpectedAnswer(KontobahnError):
-    """What came back is not an answer of the API."""
+    """Something came back that is not an answer of the API."""
 
     def __init__(self, message: str, *, status: int, request_id: str | None) -> None:
         super().__init__(message)

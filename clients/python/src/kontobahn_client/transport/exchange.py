@@ -64,7 +64,7 @@ Talk = Generator[Send | Pause, Outcome, httpx.Response]
 
 
 class Caller(NamedTuple):
-    """Who is calling, where."""
+    """The caller, and the service that is called."""
 
     url: httpx.URL
     headers: Mapping[str, str]
@@ -178,7 +178,7 @@ def _failure(outcome: httpx.Response | httpx.TransportError, earlier: bool) -> A
 def _pause_before_retry(
     request: Request, outcome: httpx.Response | httpx.TransportError, failure: Exception, attempt: int
 ) -> float | None:
-    """How long to pause before the next attempt; None if there must be none."""
+    """The pause before the next attempt; None if there must be none."""
     repeatable = request.method != "DELETE"
     if isinstance(failure, NoAnswer):
         # What never left may be sent again, whatever it is.
