@@ -14,6 +14,7 @@ import random
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -58,6 +59,10 @@ def _unprivileged(preferred: str) -> _Account:
     raise RuntimeError(f"Neither the user {preferred} nor the user nobody exists, and servers must not run as root.")
 
 
+def _is_open_to_all(folder: Path) -> bool:
+    return all(place.stat().st_mode & stat.S_IXOTH for place in (folder, *folder.parents))
+
+
 def _free_port() -> int:
     """A free port below the ephemeral range; otherwise a client could take it while its server is stopped,
     or, trying to reach the stopped server, connect to itself."""
@@ -89,7 +94,7 @@ class ThrowAwayServer:
     def __init__(self) -> None:
         self._account = _unprivileged(self.account_name)
         # Root's own TMPDIR may not be accessible to the account that the server runs under; /tmp is.
-        place = "/tmp" if self._account else None
+        place = "/tmp" if self._account and not _is_open_to_all(Path(tempfile.gettempdir())) else None
         self.directory = Path(tempfile.mkdtemp(prefix=f"kontobahn-{self.program}-", dir=place))
         self._starter = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
@@ -261,6 +266,8 @@ class PostgresServer(ThrowAwayServer):
         }
         if not durable:
             self._settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+            # The log of changes may be kept in memory, like all temporary files (scripts/in_memory.sh): a gigabyte is a lot there.
+            self._settings |= {"max_wal_size": "256MB"}
         self._settings |= settings or {}
         super().__init__()
 
