@@ -20,6 +20,7 @@ import pytest
 from argon2 import PasswordHasher
 from cryptography.hazmat.primitives import serialization
 
+from kontobahn import sockets
 from kontobahn.access import identity_provider, users
 from kontobahn.api import system
 from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
@@ -32,7 +33,7 @@ from kontobahn.db import postgres as postgres_engine
 from kontobahn.db.sqlite import SqliteEngine
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.mobility.invoices import documents
-from tests import plans
+from tests import compiled_templates, plans
 from tests.emptied_database import EmptiedDatabase, migrated_template
 from tests.harness import Service, ServiceFactory, running_service
 from tests.post_office import PostOffice, post_office
@@ -138,6 +139,26 @@ def _certificates_of_authorities_are_read_once() -> Iterator[None]:
             "create_default_context",
             lambda *args, **more: shared(**more) if not args and more in theirs else create(*args, **more),
         )
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _templates_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For all processes of this run: all of them take five seconds."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # that of all workers
+    compiled_templates.keep_in(folder / "templates")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(compiled_templates.FOLDER, str(folder / "templates"))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _idle_services_cost_little() -> Iterator[None]:
+    """A look at all connections, five times a second in every service, adds up."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sockets, "SWEEP_SECONDS", 10 * sockets.SWEEP_SECONDS)
         yield
 
 

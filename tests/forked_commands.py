@@ -21,6 +21,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tests.tidy_rules import ROOT
@@ -239,11 +240,14 @@ def _import_everything() -> None:
     from kontobahn.dashboard.pages import every_page
     from kontobahn.guide import routes  # noqa: F401
     from kontobahn.mcp import http  # noqa: F401
+    from tests import compiled_templates
 
     for member in (*COMMANDS, *FAMILIES):
         command_line(member.name)
     command_line()
     every_page()
+    if folder := os.environ.get(compiled_templates.FOLDER):
+        compiled_templates.keep_in(Path(folder))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,20 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
+from kontobahn import sockets
 from kontobahn.sockets import Bounds, ConnectionWatch
 from tests.harness import Service, ServiceFactory
 from tests.spec_pages import on_sqlite
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = on_sqlite
+SWEEP_SECONDS = sockets.SWEEP_SECONDS
 HEAD = "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n"
+
+
+@pytest.fixture(autouse=True)
+def _looked_at_as_often_as_in_an_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "SWEEP_SECONDS", SWEEP_SECONDS)
 
 
 def connect(stack: ExitStack, service: Service, sent: str = "", source: str = "127.0.0.1") -> socket.socket:
