@@ -99,7 +99,7 @@ def group(name: str, *content: str) -> str:
 # Longer tags are not remembered.
 MAX_TAG, _MAX_ROOT_TAG = 300, 3_000
 _USUAL_DECLARATION = re.compile(
-    rb"""<\?xml version=("|')1\.0\1( encoding=("|')[A-Za-z0-9._-]+\3)?( standalone=("|')(yes|no)\5)?\s*\?>\s*"""
+    rb"""<\?xml version=("|')1\.0\1( encoding=("|')[A-Za-z0-9._-]{1,40}\3)?( standalone=("|')(yes|no)\5)?\s{0,9}\?>\s*"""
 )
 _DECLARED_SPACE = re.compile(r"""\sxmlns(?::([^\s=]+))?\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _ATTRIBUTE = re.compile(r"""\s([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
