@@ -99,9 +99,12 @@ def group(name: str, *content: str) -> str:
 # Longer tags are not remembered.
 MAX_TAG, _MAX_ROOT_TAG = 300, 3_000
 _USUAL_DECLARATION = re.compile(
-    rb"""<\?xml version=("|')1\.0\1( encoding=("|')[A-Za-z0-9._-]{1,40}\3)?( standalone=("|')(yes|no)\5)?\s{0,9}\?>\s*"""
+    rb"""<\?xml version=("|')1\.0\1( encoding=("|')[A-Za-z0-9._-]{1,40}\3)?( standalone=("|')(yes|no)\5)?"""
+    rb"[ \t\r\n]{0,9}\?>[ \t\r\n]*"
 )
 _DECLARED_SPACE = re.compile(r"""\sxmlns(?::([^\s=]+))?\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_PLAIN_NAME = re.compile(r"(?:[A-Za-z_][A-Za-z0-9._-]*:)?[A-Za-z_][A-Za-z0-9._-]*")
+_PLAIN_URI = re.compile(r"[A-Za-z][A-Za-z0-9.+-]*:[A-Za-z0-9._:/#-]+")
 _ATTRIBUTE = re.compile(r"""\s([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _ESCAPED = re.compile(r"&(?:#x([0-9a-fA-F]{1,6})|#([0-9]{1,7})|(amp|lt|gt|quot|apos));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
@@ -154,15 +157,17 @@ def decoded(texts: Iterable[bytes]) -> list[str]:
 
 @lru_cache(500)
 def spaces_of(root: bytes) -> dict[str, str]:
-    """Returns the meanings of the prefixes that the tag of the root declares."""
-    found = _DECLARED_SPACE.findall(root.decode())
-    return {"": "", "xml": "", **{prefix: unescaped(one or other) for prefix, one, other in found}}
+    """Returns the meanings of the prefixes that the tag of the root declares. Raises Unusual if one may be no URI."""
+    found = [(prefix, one or other) for prefix, one, other in _DECLARED_SPACE.findall(root.decode())]
+    if not all(_PLAIN_URI.fullmatch(uri) for _, uri in found):
+        raise Unusual
+    return {"": "", "xml": "", **dict(found)}
 
 
 def parsed_tag(root: bytes, tag: bytes) -> tuple[str, dict[str, str], bool]:
     """Returns the name of an element, its attributes, and whether it ends here.
 
-    Raises Unusual if a prefix means nothing, or is given a meaning elsewhere than in the root.
+    Raises Unusual if a name is no plain one, or a prefix means nothing or is given a meaning elsewhere than in the root.
     """
     spaces = spaces_of(root)
     text = tag.decode()
@@ -173,7 +178,8 @@ def parsed_tag(root: bytes, tag: bytes) -> tuple[str, dict[str, str], bool]:
     attributes = {key: unescaped(_BLANK_IN_ATTRIBUTE.sub(" ", one or other)) for key, one, other in found}
     prefixed = [key.partition(":")[0] for key in attributes if ":" in key and not key.startswith("xmlns:")]
     is_declaring = tag != root and _DECLARED_SPACE.search(text)
-    if len(prefixed) > 1 or is_declaring or not {prefix, *prefixed} <= spaces.keys():
+    is_plain = all(map(_PLAIN_NAME.fullmatch, (qualified, *attributes)))
+    if not is_plain or len(prefixed) > 1 or is_declaring or not {prefix, *prefixed} <= spaces.keys():
         raise Unusual
     space = spaces[prefix]
     return (f"{{{space}}}{name}" if space else name), attributes, is_whole

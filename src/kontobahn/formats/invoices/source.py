@@ -329,12 +329,13 @@ class Scan:
                 while tags[after : after + size] == each:
                     after += size
                 found.append(Run(start, after, size))
-            self._check(b"<" + begins + b">", b"<" + ends + b">", len(found) == 1)
+            is_alike = len(found) == 1 and tags.count(ends) == (found[0].end - found[0].start) // found[0].size
+            self._check(b"<" + ends + b">", is_alike)
         except (ValueError, etree.XMLSyntaxError):
             raise Unusual from None
         return found
 
-    def _check(self, begins: bytes, ends: bytes, is_alike: bool) -> None:
+    def _check(self, ends: bytes, is_alike: bool) -> None:
         """Parses the file, of lines that are alike only the first one: of the others the texts alone could be wrong."""
         content = self.content
         if is_alike:
@@ -398,7 +399,7 @@ class Scan:
         for place, tag in enumerate(part.tags):
             if place == at:
                 way = [names[index] for index in open_]
-            if tag[0] == _SLASH:
+            if tag.startswith(b"/"):
                 open_.pop()
                 continue
             if open_:
@@ -415,7 +416,6 @@ class Scan:
         return Flat(elements, names, sizes), places, way
 
 
-_SLASH = ord("/")
 _CONTROLS = bytes(set(range(32)) - {9, 10, 13})
 
 

@@ -8,13 +8,15 @@ from decimal import Decimal
 
 import pytest
 from facturx import xml_check_xsd
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lxml import etree
 
 from kontobahn.formats import ubl
 from kontobahn.formats.cii.terms import CII, ZUGFERD_1
 from kontobahn.formats.invoices.model import CREDIT_NOTE, Card, DirectDebit, Discount, Invoice, Refused
 from kontobahn.formats.invoices.reader import Result, read
-from kontobahn.formats.invoices.source import Syntax, opened, tree_of
+from kontobahn.formats.invoices.source import Source, Syntax, opened, tree_of
 from tests.invoice_corpus import FULL, PLAIN, Dress, schematron, written
 
 DRESSES: tuple[Dress, ...] = ("cii", "ubl")
@@ -268,3 +270,49 @@ def test_what_tags_alone_do_not_tell_is_read_by_the_tree(dress: Dress) -> None:
     ):
         with pytest.raises(Refused):
             read(opened(wrong), of)
+    # Beyond the lines that are alike, and where blanks, names or namespaces are none.
+    begins = rb"(?s)<((?:ram:IncludedSupplyChainTradeLineItem|cac:InvoiceLine))>(?!.*<\1>)"
+    for pattern, wrong in (
+        (begins, rb"<\1x>"),
+        (rb"(\?>\s*)<", b"\\1\x0b<"),
+        (rb" (xmlns:(?:ram|cbc)=.urn)", rb" \1 %"),
+        (rb" (xmlns:(?:ram|cbc))=", rb" \1:="),
+        (rb" (unitCode=)", rb" :\1"),
+    ):
+        changed, count = re.subn(pattern, wrong, xml, count=1)
+        assert count == 1, pattern
+        with pytest.raises(Refused):
+            read(opened(changed), of)
+
+
+PIECES = (
+    b"&", b"<", b">", b'"', b"&amp;", b"&#10;", b"&#x0;", b"&x;", b"\x00", b"\x0b", b"\xef\xbf\xbf", b"\xff", b" ", b"\r", b"/", b"<!---->",
+    b"<![CDATA[y]]>", b"]]>", b"<?pi?>", b":", b"=", b' xmlns:ram="u"', b' a="1"', b"<a/>", b"</cac:InvoiceLine>", b"<cbc:ID>0</cbc:ID>",
+)  # fmt: skip
+ALIKE = PLAIN._replace(lines=tuple(PLAIN.lines[0]._replace(id=str(number)) for number in range(5)))
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from((FULL, PLAIN, ALIKE)), st.sampled_from(DRESSES),
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 9), st.sampled_from(PIECES)), min_size=1, max_size=3),
+)  # fmt: skip
+def test_a_damaged_file_is_the_same_by_its_tags_as_by_its_tree(
+    invoice: Invoice, dress: Dress, damages: list[tuple[int, int, bytes]]
+) -> None:
+    xml = written(invoice, dress)
+    for place, lost, piece in damages:
+        xml = xml[: place % len(xml)] + piece + xml[place % len(xml) + lost :]
+    of = syntax(invoice, dress)
+    try:
+        source = opened(xml)
+    except Refused:
+        return
+
+    def told(source: Source) -> Result | str:
+        try:
+            return read(source, of)
+        except Refused as refused:
+            return str(refused)
+
+    assert told(source) == told(source._replace(scan=None, tree=tree_of(source.content)))
