@@ -41,7 +41,7 @@ class Kills:
     def __init__(self, data: Path, seed: int, entries: int) -> None:
         self.service = Killed(data, seed, {}, TIME_PASSES, "torture.statement_kills:write_short_slices")
         self._entries, self._accounts = entries, 0
-        # Kills after which entries were there that no account has yet.
+        # Kills at which entries were there that no account had yet.
         self.found_hidden = 0
 
     def interrupt(self) -> None:
@@ -53,15 +53,14 @@ class Kills:
         ]
         content = camt(Sheet(bookings, id=f"S-{self._accounts}", iban=own))
         self._kill_while_sent(content)
-        self.found_hidden += self._count(HIDDEN) > 0
         assert len(self._listed(own)) in (0, self._entries), "a statement is there in part"
         until(lambda: self._send(content).status_code in (200, 201), "a statement is not taken")
         self._check(own)
 
     def _kill_while_sent(self, content: bytes) -> None:
         """Kills the service when so many entries are written that nobody sees, or when it has answered."""
-        wanted = self.service.chance.randrange(self._entries)
-        reached, is_over = threading.Event(), threading.Event()
+        wanted = self.service.chance.randrange(1, self._entries)
+        reached, is_killed, is_over = threading.Event(), threading.Event(), threading.Event()
 
         def send() -> None:
             try:
@@ -70,14 +69,21 @@ class Kills:
                 reached.set()
 
         def watch() -> None:
-            while not is_over.wait(0.002):
-                if self._count(ARRIVING) >= wanted:
-                    reached.set()
-                    return
+            database = sqlite3.connect(self._file, timeout=0, isolation_level=None)
+            try:
+                while not is_over.is_set():
+                    if _is_between_slices(database, wanted):
+                        # Nobody writes on while this transaction is open, so the kill cannot come too late.
+                        reached.set()
+                        is_killed.wait()
+                        self.found_hidden += 1
+                        return
+            finally:
+                database.close()
 
         watcher = threading.Thread(target=watch)
         watcher.start()
-        self.service.when_reached(KIND, send, reached, threading.Event())
+        self.service.when_reached(KIND, send, reached, is_killed)
         is_over.set()
         watcher.join()
 
@@ -120,12 +126,28 @@ class Kills:
         for number in range(self._accounts):
             self._check(iban(number + 1))
 
+    @property
+    def _file(self) -> Path:
+        return self.service.data / "kontobahn.sqlite3"
+
     def _count(self, sql: str) -> int:
-        database = sqlite3.connect(self.service.data / "kontobahn.sqlite3", timeout=60)
+        database = sqlite3.connect(self._file, timeout=60)
         try:
             return int(database.execute(sql).fetchone()[0])
         finally:
             database.close()
+
+
+def _is_between_slices(database: sqlite3.Connection, wanted: int) -> bool:
+    """Returns True with a transaction open, if so many entries of an account are there that nobody sees."""
+    try:
+        database.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError:
+        return False
+    if database.execute(ARRIVING).fetchone()[0] >= wanted:
+        return True
+    database.execute("ROLLBACK")
+    return False
 
 
 def run(data: Path, kills: int, seed: int, entries: int) -> str:

@@ -174,11 +174,11 @@ class Killed(BaseException):
 
 
 def killed_at(step: int) -> Callable[[], None]:
-    """Goes between slices, and does not return from the one of this number."""
+    """Goes between slices, and returns from none of them from this number on: a process dies with all of its threads."""
     numbers = itertools.count(1)
 
     def between() -> None:
-        if next(numbers) == step:
+        if next(numbers) >= step:
             raise Killed
 
     return between
