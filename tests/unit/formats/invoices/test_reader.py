@@ -248,7 +248,15 @@ def test_what_tags_alone_do_not_tell_is_read_by_the_tree(dress: Dress) -> None:
         assert result == read(source._replace(scan=None, tree=tree_of(source.content)), of).invoice
         assert len(result.lines) == 3
         assert expected
-    # Of lines that are alike the first is parsed; faults of the others are found none the less.
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_a_fault_is_found_wherever_it_is(dress: Dress) -> None:
+    """Of lines that are alike the first is parsed, and tags are looked at without a parser."""
+    lines = tuple(PLAIN.lines[0]._replace(id=str(number), name=f"Band {number}") for number in range(1, 4))
+    invoice = PLAIN._replace(lines=lines)
+    xml = written(invoice, dress)
+    of = syntax(invoice, dress)
     for wrong in (
         b"Band\x013",
         b"Band 3&nix;",
