@@ -223,14 +223,20 @@ EVENTS = {
     "match_undone": N_("A match was undone"),
     "batch_created": N_("Matches were handed over"),
     "payment.payee_check": N_("A payee was checked"),
+    "payable.received": N_("A received invoice has come in"),
+    "payable.released": N_("A received invoice was released"),
+    "payable.rejected": N_("A received invoice was rejected"),
+    "payable.paid": N_("A received invoice was paid"),
     "webhook_test": N_("Test event"),
 }
 
 
-def payment_page(subject: str) -> str:
-    """The page of the payment that an event is about (`payment:17`); empty if it is about something else."""
+def subject_page(subject: str) -> str:
+    """The page of the payment or received invoice that an event is about (`payment:17`); empty if it is about something else."""
     kind, _, number = subject.partition(":")
-    return f"/dashboard/payments/{number}" if kind == "payment" and number.isdigit() else ""
+    if kind == "payment" and number.isdigit():
+        return f"/dashboard/payments/{number}"
+    return f"/dashboard/payables/{number}" if kind == "payable" else ""
 
 
 # Words for what reconciliation says: kinds of lines, classes of evidence, reasons; and a purpose with what was found in

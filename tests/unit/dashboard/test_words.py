@@ -8,8 +8,9 @@ import runpy
 import pytest
 
 from kontobahn.api.pages import accepted
-from kontobahn.dashboard import forms, page_templates, words
+from kontobahn.dashboard import bank_words, forms, page_templates, words
 from kontobahn.dashboard.words import Message
+from kontobahn.webhooks.outbox import EVENT_TYPES
 from tests.tidy_rules import ROOT
 
 BY_HAND = sorted((words.FOLDER / "de").glob(forms.CATALOGUES))
@@ -75,3 +76,7 @@ def test_the_language_is_the_one_the_browser_prefers() -> None:
     assert accepted("fr") is None
     assert words.choose(None, "xx", "en") == "en"
     assert words.choose(None) == "de"
+
+
+def test_every_event_has_words() -> None:
+    assert bank_words.EVENTS.keys() == EVENT_TYPES.keys()

@@ -293,8 +293,8 @@ class _Envelope(msgspec.Struct):
 
 def _event(entry: Entry) -> _Event:
     envelope = msgspec.json.decode(entry.body, type=_Envelope)
-    words = _(bank_words.EVENTS.get(envelope.event, envelope.event))
-    return _Event(words, entry.subject, bank_words.payment_page(entry.subject), envelope.received_at)
+    words = _(bank_words.EVENTS[envelope.event])
+    return _Event(words, entry.subject, bank_words.subject_page(entry.subject), envelope.received_at)
 
 
 # --- The rows behind the figures
