@@ -33,16 +33,28 @@ SERVICE_PORT, N8N_PORT, BROKER_PORT, INBOX_PORT = 18180, 18181, 18182, 18183
 PATIENCE_SECONDS = 300
 
 
-def install() -> Path:
+def install(built_in: Path | None = None) -> Path:
     """Returns the program, installing it if it is not there. Its own install scripts would download; only SQLite is built."""
     program = HOME / "node_modules" / ".bin" / "n8n"
     if not program.exists():
         HOME.mkdir(parents=True, exist_ok=True)
         package = {"private": True, "dependencies": {"n8n": VERSION}, "overrides": OVERRIDES}
         (HOME / "package.json").write_text(json.dumps(package))
-        for command in (["install", "--ignore-scripts", "--no-audit", "--no-fund"], ["rebuild", "sqlite3"]):
-            subprocess.run(["npm", *command], cwd=HOME, check=True)
+        subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=HOME, check=True)
+        if not copy_sqlite(built_in, HOME):
+            subprocess.run(["npm", "rebuild", "sqlite3"], cwd=HOME, check=True)
     return program
+
+
+def copy_sqlite(source: Path | None, target: Path) -> bool:
+    """Takes SQLite over from another n8n that has built the same version of it: a build takes minutes, and fits every Node."""
+    ours, theirs = (folder and folder / "node_modules" / "sqlite3" for folder in (target, source))
+    if not ours or not theirs or not list(theirs.glob("build/Release/*.node")):
+        return False
+    if (ours / "package.json").read_bytes() != (theirs / "package.json").read_bytes():
+        return False
+    shutil.copytree(theirs / "build" / "Release", ours / "build" / "Release")
+    return True
 
 
 class Trial:

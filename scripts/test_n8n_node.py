@@ -47,6 +47,8 @@ MISSING = {"xlsx": "0.18.5", "@langchain/langgraph-checkpoint": "1.1.5", "@langc
 UNUSED = {"@n8n/ai-node-sdk": "npm:is-number@7.0.0"}
 SERVICE_PORT, N8N_PORT, BROKER_PORT = 18280, 18281, 18282
 PASSWORD = "Trial-of-the-node-1"
+# Over what n8n takes anyway. It copies what a node returns several times: to the next node, the editor and its database.
+MAX_MEMORY_OF_ROWS = 200_000_000
 # What a service may answer to a call that is well made but asks for what the demo has not, or does not allow now.
 REFUSALS = (402, 403, 404, 409, 422, 503)
 # These read what they are sent, and it is a bank's file and the document's example: no picture, no DATEV file, not this invoice's sum.
@@ -88,7 +90,7 @@ class Bench:
         old = {"PATH": os.environ["PATH"], "N8N_RUNNERS_ENABLED": "false", "N8N_EXPRESSION_ENGINE": "legacy"}
         own = {"PATH": self.environment["PATH"]}
         current = Version(N8N_VERSION, self.n8n / "node_modules" / ".bin" / "n8n", own)
-        return [current, Version(OLD_VERSION, install_old(), old)]
+        return [current, Version(OLD_VERSION, install_old(self.n8n), old)]
 
     def npm(self, folder: Path, wanted: dict[str, str], other: dict[str, str], options: list[str], made: str) -> None:
         if not (folder / made).exists():
@@ -361,8 +363,8 @@ class Runs:
         )
 
 
-def many_rows(runs: Runs) -> None:
-    """A file goes in as it is, and 2,500 rows come out over two pages, each once, in order, with exact amounts."""
+def many_rows(runs: Runs, n8n: N8n) -> None:
+    """A file goes in as it is, and 2,500 rows come out over two pages, each once, in order, with exact amounts, in bounded memory."""
     rows = 2500
     wanted = {"__rl": True, "mode": "id", "value": "={{ $json.accounts[0].id }}"}
     runs.make("import", runs.kontobahn("Import", "bankStatement", "import"))
@@ -372,11 +374,14 @@ def many_rows(runs: Runs) -> None:
     wanted = {"__rl": True, "mode": "id", "value": account["id"]}
     runs.make("rows", runs.kontobahn("Rows", "transaction", "getMany", account_id=wanted, returnAll=True,
                                      additionalFields={"sort": "id"}))  # fmt: skip
+    before = n8n.memory("VmRSS")
     found = runs.run("rows", {})
+    more = n8n.memory("VmHWM") - before
     assert len({row["id"] for row in found}) == len(found) == rows, f"{len(found)} rows; import: {imported}"
     assert {row["amount"] for row in found} == {"0.01"}, "amounts are not the texts that the service wrote"
     assert [int(row["id"]) for row in found] == sorted(int(row["id"]) for row in found)
-    print(f"Return All: {rows} transactions, each once, in order.")
+    assert more <= MAX_MEMORY_OF_ROWS, f"n8n has taken {more} bytes for {rows} rows"
+    print(f"Return All: {rows} transactions, each once, in order; n8n took at most {more // 10**6} MB for them.")
 
 
 def payments(runs: Runs) -> None:
@@ -780,6 +785,13 @@ class N8n:
         self._process.kill()
         self.stop()
 
+    def memory(self, field: str) -> int:
+        """The bytes that Linux notes of the process under this name; its peak, VmHWM, counts from here on."""
+        process = Path("/proc") / str(self._process.pid)
+        [line] = [one for one in (process / "status").read_text("ascii").splitlines() if one.startswith(f"{field}:")]
+        (process / "clear_refs").write_text("5")
+        return int(line.split()[1]) * 1024
+
     def __enter__(self) -> N8n:
         self.start()
         return self
@@ -820,7 +832,7 @@ def trials(bench: Bench, version: Version, packed: Path, folder: Path) -> None:
             searches(trial)
             one_receiver(trial, inbox)
             events(trial, inbox)
-            many_rows(runs)
+            many_rows(runs, n8n)
             payments(runs)
             due_invoices(trial)
             key = read_only_key(facts, data)

@@ -58,9 +58,9 @@ def approve(person: Releaser, item: dict[str, Any], digest: str = "") -> httpx.R
     )
 
 
-def rewrite(service: Service, content: str) -> None:
+def rewrite(service: Service, content: str, digest: str) -> None:
     """As somebody who has got into the database would."""
-    service.db.write_now(lambda tx: tx.run("UPDATE assistants_prepared SET content = ?", content))
+    service.db.write_now(lambda tx: tx.run("UPDATE assistants_prepared SET content = ?, digest = ?", content, digest))
 
 
 def shown(service: Service, owner: Organization, item: dict[str, Any]) -> dict[str, Any]:
@@ -87,12 +87,15 @@ def test_a_prepared_payment_is_made_by_the_person_who_approves_it_and_only_once(
     assert approve(karl, item, "0" * 64).status_code != 303, "what was not shown is not approved"
     assert shown(service, owner, item)["state"] == "waiting"
     [(content,)] = service.db.read_now(lambda tx: tx.all("SELECT content FROM assistants_prepared"))
+    digest = digest_of(service, item)
     for was, became in (("77.00", "78.00"), ("DE75512108001245126199", "DE12500105170648489890"), ("Papier", "Andere")):
         assert was in content
-        rewrite(service, content.replace(was, became))
-        assert approve(karl, item).status_code != 303, f"{was} is not {became}"
-        assert shown(service, owner, item)["state"] == "waiting"
-    rewrite(service, content)
+        other = content.replace(was, became)
+        for kept in (digest, prepared._digest("payment", other.encode())):
+            rewrite(service, other, kept)
+            assert approve(karl, item, digest).status_code != 303, f"{was} is not {became}"
+            assert shown(service, owner, item)["state"] == "waiting"
+    rewrite(service, content, digest)
     assert bank.provider.asked == []
 
     done = approve(karl, item)

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Kontobahn } from '../nodes/Kontobahn/Kontobahn.node';
 import { send } from '../nodes/Kontobahn/request';
 import { LIST_SEARCH } from '../nodes/Kontobahn/search';
+import { heldBytes } from './memory.mjs';
 import type { Reply } from './service';
 import { contextOf, Service } from './service';
 
@@ -120,6 +121,21 @@ describe('a list', () => {
 		expect((await run(service, { ...ROWS, limit: 4 })).length).toBe(4);
 		expect(service.asked.length).toBe(2);
 		expect(service.asked[0].qs).toMatchObject({ limit: 4 });
+	});
+
+	it('keeps of each page only what is wanted of its rows, however many pages there are', async () => {
+		const [size, last, held] = [200, 12, [] as number[]];
+		const long = (id: number) => ({ id: String(id), amount: 1, extra: {}, other: `${id} `.repeat(2000) });
+		const service = new Service((_, number) => {
+			held.push(heldBytes());
+			const rows = Array.from({ length: size }, (_one, place) => long(1000 + number * size + place));
+			const link = `<https://x/v2?from_id=${number}>; rel="next"`;
+			return { headers: number < last ? { link } : {}, body: JSON.stringify({ data: rows }) };
+		});
+		const found = await run(service, { ...ROWS, returnAll: true });
+		expect(new Set(found.map(({ json }) => json.id)).size).toBe(size * (last + 1));
+		// From the third page on: by then everything that is made once has been made.
+		expect((held[last] - held[2]) / (size * (last - 2))).toBeLessThan(1000);
 	});
 
 	it('is simplified unless that is switched off', async () => {

@@ -124,17 +124,24 @@ async function file(context: IExecuteFunctions, answer: Answer, itemIndex: numbe
 	};
 }
 
-async function rows(context: IExecuteFunctions, operation: Operation, call: Call): Promise<IDataObject[]> {
+type Keep = (row: IDataObject) => INodeExecutionData;
+
+async function rows(
+	context: IExecuteFunctions,
+	operation: Operation,
+	call: Call,
+	keep: Keep,
+): Promise<INodeExecutionData[]> {
 	if (!operation.list) {
 		const { bytes } = await send(context, call);
 		const found = bytes.length === 0 ? [{}] : rowsOf(readJson(bytes.toString('utf8')));
-		return operation.note ? found.map((row) => ({ ...row, note: operation.note })) : found;
+		return found.map((row) => keep(operation.note ? { ...row, note: operation.note } : row));
 	}
 	const itemIndex = call.itemIndex ?? 0;
 	const all = context.getNodeParameter('returnAll', itemIndex, false) as boolean;
 	const wanted = all ? Infinity : (context.getNodeParameter('limit', itemIndex, 50) as number);
 	const limit: Call['query'] = operation.pageSize ? { limit: Math.min(operation.pageSize, wanted) } : {};
-	const found = await allRows(context, { ...call, query: { ...limit, ...call.query } }, wanted);
+	const found = await allRows(context, { ...call, query: { ...limit, ...call.query } }, keep, wanted);
 	if (all && operation.pageSize && !operation.paged && found.length >= operation.pageSize) {
 		context.addExecutionHints?.({
 			message: `Kontobahn lists at most ${operation.pageSize} here; there may be more.`,
@@ -152,10 +159,9 @@ export async function perform(
 ): Promise<INodeExecutionData[]> {
 	const call = await callOf(context, operation, itemIndex);
 	if (operation.download) return [await file(context, await send(context, call), itemIndex)];
-	const found = await rows(context, operation, call);
 	const kept = operation.simple;
 	const isSimple = kept && (context.getNodeParameter('simplify', itemIndex, true) as boolean);
-	return found.map((row) => ({
+	return await rows(context, operation, call, (row) => ({
 		json: isSimple ? simplified(row, kept) : row,
 		pairedItem: { item: itemIndex },
 	}));

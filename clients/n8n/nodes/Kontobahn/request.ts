@@ -98,13 +98,18 @@ export async function sendForJson(context: Context, call: Call): Promise<unknown
 	return bytes.length === 0 ? {} : readJson(bytes.toString('utf8'));
 }
 
-/** The rows of all pages, up to as many as are wanted. */
-export async function allRows(context: Context, call: Call, wanted = Infinity): Promise<IDataObject[]> {
-	const rows: IDataObject[] = [];
+/** The rows of all pages, up to as many as are wanted. Of a page only what is kept of its rows stays in memory. */
+export async function allRows<Kept>(
+	context: Context,
+	call: Call,
+	keep: (row: IDataObject) => Kept,
+	wanted = Infinity,
+): Promise<Kept[]> {
+	const rows: Kept[] = [];
 	let query: Call['query'] | undefined = call.query ?? {};
 	while (query !== undefined && rows.length < wanted) {
 		const { headers, bytes } = await send(context, { ...call, query });
-		for (const row of rowsOf(readJson(bytes.toString('utf8')))) rows.push(row);
+		for (const row of rowsOf(readJson(bytes.toString('utf8')))) rows.push(keep(row));
 		query = nextPage(headers.link);
 	}
 	return rows.length > wanted ? rows.slice(0, wanted) : rows;
