@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from kontobahn.books import claims, duplicates, posting, read_models
@@ -30,8 +31,9 @@ from kontobahn.ledger.konto import is_personenkonto
 T = TypeVar("T")
 # A slice changes some pages of every index however short it is: on a busy machine, shorter ones would make it busier.
 FIRST_ROWS, MIN_ROWS, MAX_ROWS = 5_000, 1_000, 20_000
-# Each of them changes the sheets of nearly as many accounts.
-FIRST_ON_SHEETS, MIN_ON_SHEETS = 10_000, 5_000
+FIRST_PLACES, MIN_PLACES, MAX_PLACES = 20_000, 5_000, 100_000
+# 32 MB of places on sheets wait until they are written.
+PLACES_GATHERED = 4_000_000
 # Rows are gathered, and what they change is written in the order of its keys: a slice in the order of the file would change a page
 # of the database for every row or two.
 ROWS_GATHERED = 50_000
@@ -109,15 +111,11 @@ class Slices:
             if len(some) == length:
                 self._lengths[sql] = self.fitting(length, MIN_ROWS, MAX_ROWS)
 
-    def add_to_sheets(self, mandant: int, first: int, last: int) -> None:
-        """Writes the places that these bookings have on sheets."""
-        while first <= last:
-            length = self._lengths.get(posting.ADD_TO_SHEETS, FIRST_ON_SHEETS)
-            until = min(first + length - 1, last)
-            self.run(posting.ADD_TO_SHEETS, *(mandant, first, until) * 3)
-            if until - first == length - 1:
-                self._lengths[posting.ADD_TO_SHEETS] = self.fitting(length, MIN_ON_SHEETS, ROWS_GATHERED)
-            first = until + 1
+    def add_places(self, mandant: int, jahr: str, places: Iterator[posting.OnSheet]) -> None:
+        length = FIRST_PLACES
+        while some := list(islice(places, length)):
+            self.write(lambda tx, some=some: posting.add_places(tx, mandant, jahr, some))  # type: ignore[misc]
+            length = self.fitting(length, MIN_PLACES, MAX_PLACES)
 
     def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
         kept = list(rows)
@@ -162,6 +160,7 @@ class SlicedPoster(Poster):
         self._thread = ThreadPoolExecutor(1, "books-slices")
         self._writing: Future[None] | None = None
         self._last_rows = Block()
+        self._places = posting.Places(self.before)
         self._cash: Days = {}
         # The looks of the rows, to find those that others book meanwhile.
         self._looks: array[int] | None = array("q") if watch_others else None
@@ -206,16 +205,19 @@ class SlicedPoster(Poster):
         self._writing = self._thread.submit(copy_context().run, self._write_behind, block)
 
     def _write_behind(self, block: Block) -> None:
+        jahr = self.batch.jahr.start
         posting.write_journal(self._behind, block.bookings, block.moves, block.cash_rows)
-        for span in posting.spans(block.bookings):
-            self._behind.add_to_sheets(self._client.mandant, *span)
-        block.add_to(self._behind, self._behind.claim.edition, self.batch.jahr.start)
+        block.add_to(self._behind, self._behind.claim.edition, jahr)
+        self._places.add(block.bookings)
+        if self._places.count >= PLACES_GATHERED:
+            self._behind.add_places(self._client.mandant, jahr, self._places.take())
 
     def finish(self) -> int:
         """Writes what is left and settles what follows from it, in slices. Returns the number of bookings."""
         self._flush()
         self._wait()
         jahr, edition = self.batch.jahr.start, self._slices.claim.edition
+        self._slices.add_places(self._client.mandant, jahr, self._places.take())
         if self._carries_persons:
             self._carry(jahr)
         self._slices.in_slices(

@@ -43,10 +43,11 @@ TABLES = (
 @pytest.fixture(autouse=True)
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
-        "FIRST_ROWS", "MIN_ROWS", "MAX_ROWS", "FIRST_ON_SHEETS", "MIN_ON_SHEETS", "FIRST_KONTEN", "MIN_KONTEN", "MAX_KONTEN",
+        "FIRST_ROWS", "MIN_ROWS", "MAX_ROWS", "FIRST_PLACES", "MIN_PLACES", "MAX_PLACES", "FIRST_KONTEN", "MIN_KONTEN", "MAX_KONTEN",
     ):  # fmt: skip
         monkeypatch.setattr(slices, name, 3)
     monkeypatch.setattr(slices, "ROWS_GATHERED", 7)
+    monkeypatch.setattr(slices, "PLACES_GATHERED", 30)
     monkeypatch.setattr(claims, "ROWS_AT_ONCE", 4)
     monkeypatch.setattr("kontobahn.books.slices.ROWS_AT_ONCE", 4)
 
