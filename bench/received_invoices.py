@@ -20,7 +20,7 @@ from bench.measure import at_most
 from kontobahn.formats import invoice_files
 from kontobahn.formats.invoices.model import Invoice, Totals, VatBreakdown
 from kontobahn.formats.invoices.source import MAX_FILE_BYTES
-from kontobahn.formats.xml import PARSER_OPTIONS
+from kontobahn.xml_text import PARSER_OPTIONS
 from tests.invoice_corpus import BOOK, PLAIN, XRECHNUNG, written
 
 MAX_TIMES = 3

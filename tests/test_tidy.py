@@ -106,8 +106,29 @@ def test_two_decisions_of_one_number_are_found(tmp_path: Path) -> None:
     assert rule(tmp_path) == [f"docs/decisions/0001-{name}.md shares its number" for name in ("a", "b")]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("one/__init__.py", "if TYPE_CHECKING:\n    from kontobahn.one.two import x\n"),
+        ("top.py", "def f():\n    import kontobahn.one.two.three\n"),
+        ("one/below.py", "from kontobahn.one import two\n"),
+    ],
+)
+def test_a_circle_is_found_between_folders_too(tmp_path: Path, name: str, text: str) -> None:
+    rule, folder = RULES["no_circle_between_modules_or_folders"], tmp_path / "src" / "kontobahn"
+    (folder / "one" / "two").mkdir(parents=True)
+    (folder / "one" / "two" / "__init__.py").write_text("from kontobahn.one.two.three import x\n", "utf-8")
+    (folder / "one" / "two" / "three.py").write_text("import kontobahn.top\nfrom kontobahn.one import y\n", "utf-8")
+    for empty in ("__init__.py", "top.py", "one/__init__.py", "one/below.py"):
+        (folder / empty).write_text("", "utf-8")
+    assert rule(tmp_path) == []
+    (folder / name).write_text(text, "utf-8")
+    assert rule(tmp_path) != []
+
+
 def test_every_rule_is_tried() -> None:
-    assert {offence[0] for offence in OFFENCES} | {"given_up_words_stay_away"} == set(RULES)
+    elsewhere = {"given_up_words_stay_away", "no_circle_between_modules_or_folders"}
+    assert {offence[0] for offence in OFFENCES} | elsewhere == set(RULES)
 
 
 # Rule, file and a text that looks like an offence and is none.

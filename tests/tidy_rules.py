@@ -11,9 +11,10 @@ import os
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from fnmatch import fnmatch
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,6 +94,52 @@ def no_long_functions(root: Path) -> list[str]:
 def no_long_files(root: Path) -> list[str]:
     lengths = {name: len(text.splitlines()) for name, text, _ in modules(root, "src", "tests", "clients")}
     return [f"{name} has {length} lines" for name, length in lengths.items() if length > LONGEST_FILE]
+
+
+@rule
+def no_circle_between_modules_or_folders(root: Path) -> list[str]:
+    """Imports for types alone and inside functions count as well. The topmost folder is none of them: it holds all the others."""
+    found = []
+    for under in ("src", "clients/python/src"):
+        texts = {name.removeprefix(f"{under}/"): text for name, text in files(root, ".py", under=under)}
+        packages = {_module(name) for name in texts if name.endswith("/__init__.py")}
+        trees = {_module(name): parse(text) for name, text in texts.items()}
+        imports = {module: _imported(tree, trees) - {module} for module, tree in trees.items()}
+        folders: dict[str, set[str]] = {}
+        for module, others in imports.items():
+            here = _folder(module, packages)
+            folders.setdefault(here, set()).update({_folder(other, packages) for other in others} - {here})
+        found += [circle for graph in (imports, folders) for circle in _circle(graph)]
+    return found
+
+
+def _module(name: str) -> str:
+    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _folder(module: str, packages: set[str]) -> str:
+    """The folder of a module, or the module itself if that is the topmost."""
+    folder = module if module in packages else module.rpartition(".")[0]
+    return folder if "." in folder else module
+
+
+def _imported(tree: ast.Module, known: Container[str]) -> set[str]:
+    found = set()
+    for node in walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else node.module for name in inner}
+    return {name for name in found if name in known}
+
+
+def _circle(graph: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [" imports ".join(reversed(error.args[1]))]
+    return []
 
 
 @rule

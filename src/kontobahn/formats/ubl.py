@@ -21,9 +21,9 @@ from kontobahn.formats.invoices.model import (
     VatBreakdown,
 )
 from kontobahn.formats.invoices.source import Syntax
-from kontobahn.formats.xml import element as _element
-from kontobahn.formats.xml import group as _group
 from kontobahn.money import amount_text
+from kontobahn.xml_text import element as _element
+from kontobahn.xml_text import group as _group
 
 # The terms of EN 16931 and their places in UBL 2.1, for an invoice and for a credit note.
 

@@ -43,9 +43,9 @@ from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
 from kontobahn.formats.pain.sepa import MAX_LINES, Address
-from kontobahn.formats.xml import PARSER_OPTIONS
 from kontobahn.ids import new_id
 from kontobahn.money import to_minor
+from kontobahn.xml_text import PARSER_OPTIONS
 
 # Order files at the sandbox bank: what it refuses of a payment, with its reason code, and its status report (pain.002).
 # Pure.

@@ -35,8 +35,8 @@ from kontobahn.formats.statements.source import (
     valid_iban,
     whole_number,
 )
-from kontobahn.formats.xml import PARSER_OPTIONS
 from kontobahn.sentences import said
+from kontobahn.xml_text import PARSER_OPTIONS
 
 # Reads camt.052, 053 and 054 as a stream: one entry in memory at a time, whatever the size of the file.
 #

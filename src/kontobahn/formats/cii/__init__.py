@@ -25,8 +25,8 @@ from kontobahn.formats.invoices.model import (
     PrecedingInvoice,
     VatBreakdown,
 )
-from kontobahn.formats.xml import element, group
 from kontobahn.money import amount_text
+from kontobahn.xml_text import element, group
 
 # An invoice as EN 16931 XML in CII syntax, declared as Factur-X (the file inside a PDF) or as XRechnung. Pure.
 #

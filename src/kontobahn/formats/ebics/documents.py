@@ -16,8 +16,8 @@ from typing import IO
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from lxml import etree
 
-from kontobahn.formats.xml import BOM, PARSER_OPTIONS, UTF_16_OR_32, prolog_of
 from kontobahn.sentences import said
+from kontobahn.xml_text import BOM, PARSER_OPTIONS, UTF_16_OR_32, prolog_of
 
 DSIG = "http://www.w3.org/2000/09/xmldsig#"
 _XML = "http://www.w3.org/XML/1998/namespace"

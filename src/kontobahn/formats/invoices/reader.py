@@ -49,7 +49,7 @@ from kontobahn.formats.invoices.source import (
     tree_of,
     values_of,
 )
-from kontobahn.formats.xml import Part, Unusual, decoded
+from kontobahn.xml_text import Part, Unusual, decoded
 
 _MAX_DIGITS = 14  # in hundredths: what money.MAX_AMOUNT allows
 _MAX_FAULTS = 1_000  # a file of faults only is told by its first thousand

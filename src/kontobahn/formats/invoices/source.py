@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from lxml import etree
 
 from kontobahn.formats.invoices.model import Refused
-from kontobahn.formats.xml import (
+from kontobahn.xml_text import (
     BOM,
     MAX_TAG,
     PARSER_OPTIONS,

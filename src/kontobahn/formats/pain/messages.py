@@ -13,9 +13,9 @@ from kontobahn.formats.pain import sepa
 from kontobahn.formats.pain.sepa import MAX_LINE, Address, Remittance, place_reference
 from kontobahn.formats.statements import Amount, Reason, ReportedStatus, StatementError, StatusReport
 from kontobahn.formats.statements.source import Root, Source, currency_of, minor_of, parse
-from kontobahn.formats.xml import PARSER_OPTIONS
 from kontobahn.money import amount_text
 from kontobahn.sentences import said
+from kontobahn.xml_text import PARSER_OPTIONS
 
 # pain.001.001.09 files: SEPA credit transfers for a bank to carry out.
 #

@@ -15,8 +15,8 @@ from typing import BinaryIO, Literal, NamedTuple
 from lxml import etree
 
 from kontobahn.formats.statements import Amount, StatementError
-from kontobahn.formats.xml import BOM, PARSER_OPTIONS, UTF_16_OR_32, prolog_of
 from kontobahn.sentences import said
+from kontobahn.xml_text import BOM, PARSER_OPTIONS, UTF_16_OR_32, prolog_of
 
 HEAD = 65_536
 CHUNK = 65_536
