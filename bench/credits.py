@@ -1,4 +1,4 @@
-"""What do credits and a keyed call cost? Five questions, each answered as a ratio to something run beside it.
+"""Measures what credits and a keyed call cost. Five questions, each answered as a ratio to something run beside it.
 
 1. Reserve and confirm on SQLite with group commit, beside a commit per operation.
 2. The same on PostgreSQL, beside plain psycopg: one hot organisation, and sixteen.

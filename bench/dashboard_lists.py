@@ -1,4 +1,4 @@
-"""What does a list page of the dashboard cost beside the call that answers the same? Asked with a million transactions in one bank
+"""Measures what a list page of the dashboard costs beside the call that answers the same, with a million transactions in one bank
 account, a million bookings in the books, 20,000 payments and 10,000 statements of one organisation, as somebody who is signed in and
 as a key, in turn.
 """

@@ -1,4 +1,4 @@
-"""How long do other callers wait while a large batch is imported? The command line imports a million rows into the books of one
+"""Measures how long other callers wait while a large batch is imported. The command line imports a million rows into the books of one
 organisation and undoes them again, then 90,000 partners, then a statement of 100,000 entries, and another process stores as many
 transactions that were fetched from a bank and removes their connection; the service answers another organisation meanwhile, on the same
 SQLite file: a paid call, which writes, and a free one, which reads.

@@ -1,4 +1,4 @@
-"""How well and how fast payments are matched to open items: a made-up client's statements, written as camt and MT940, read back
+"""Measures how well and how fast payments are matched to open items: a made-up client's statements, written as camt and MT940, read back
 as the service reads them, matched, and compared with the truth.
 
 Tuned with one mix (`--mix tuning`), judged with another. Everything follows from the seeds, so a run can be repeated.

@@ -1,4 +1,4 @@
-"""What do many organisations cost? Bytes and processor time of one with a key, of one paid call, and memory of a key that is in use.
+"""Measures what many organisations cost. Bytes and processor time of one with a key, of one paid call, and memory of a key that is in use.
 
 For docs/scaling.md, which works out what a million of them cost. Nothing is compared, so nothing can be missed.
 """

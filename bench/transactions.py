@@ -1,4 +1,4 @@
-"""What does a paid list of transactions cost? Two questions, each answered as a ratio to something run beside it.
+"""Measures what a paid list of transactions costs. Two questions, each answered as a ratio to something run beside it.
 
 1. A paid list of 100 transactions on one worker at full durability, beside FastAPI with SQLAlchemy and Express with better-sqlite3
    on the same rows.

@@ -1,4 +1,4 @@
-"""How many events a second reach healthy receivers while one in ten is dead, beside bare aiohttp posts of the same bodies.
+"""Counts the events a second that reach healthy receivers while one in ten is dead, beside bare aiohttp posts of the same bodies.
 
 The deliverer runs in this process on a real database, the receivers in one of their own. Dead ones are of two kinds: half refuse
 the connection, half take it and never answer.

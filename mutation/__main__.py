@@ -193,7 +193,7 @@ def _copy(place: Path) -> None:
 
 
 def _passes(tree: Path, tests: Iterable[str]) -> bool:
-    """Whether all tests pass on SQLite; a run that hangs does not."""
+    """Tells whether all tests pass on SQLite; a run that hangs does not."""
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not postgres", *tests],
         cwd=tree,

@@ -168,7 +168,7 @@ class _Finder(ast.NodeVisitor):
 
 
 def unnoticeable(fault: Fault, source: bytes) -> bool:
-    """Whether a fault is the same program as before: a line that logs or counts for the operator alone."""
+    """Tells whether a fault is the same program as before: a line that logs or counts for the operator alone."""
     line = source[: fault.start].rsplit(b"\n", 1)[-1] + source[fault.start : fault.end]
     return any(word in line for word in (b"log.", b"metrics."))
 

@@ -34,7 +34,7 @@ PATIENCE = 10
 
 
 class Run(NamedTuple):
-    """What one test took and which lines of the modules it reached, without any fault."""
+    """The time that one test took and which lines of the modules it reached, without any fault."""
 
     seconds: float
     lines: frozenset[tuple[str, int]]

@@ -28,7 +28,7 @@ def layers() -> list[list[str]]:
 
 
 def needs() -> dict[str, set[str]]:
-    """Which rooms each room imports from."""
+    """The rooms that each room imports from."""
     graph = grimp.build_graph("kontobahn")
     found: dict[str, set[str]] = {}
     for module in graph.modules - {"kontobahn"}:

@@ -105,7 +105,7 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _nothing_waits_for_the_disk() -> Iterator[None]:
-    """What is committed is on disk when a commit returns, and no test cuts the power. Processes that tests start wait for it."""
+    """Everything that is committed is on disk when a commit returns, and no test cuts the power. Processes that tests start wait for it."""
     connect = SqliteEngine._connect
 
     @wraps(connect)
@@ -121,7 +121,7 @@ def _nothing_waits_for_the_disk() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _a_key_that_was_read_is_not_checked_again() -> Iterator[None]:
-    """Whether its primes are primes takes longer to find out than most tests do in all."""
+    """To find out whether its primes are primes takes longer than most tests do in all."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serialization, "load_pem_private_key", cache(serialization.load_pem_private_key))
         yield
@@ -206,8 +206,8 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is decided before a statement is reached runs on one engine: which, follows from the test's name. What takes long
-    comes first, so that at the end no worker waits for it."""
+    """Refusals before any statement run on one engine: which, follows from the test's name. Long tests
+    come first, so that at the end no worker waits for them."""
     if not os.environ.get(FRESH):
         items[:] = [item for item in items if not item.get_closest_marker("either_engine") or _is_on_its_engine(item)]
     items.sort(key=_turn)
@@ -218,7 +218,7 @@ def _turn(item: pytest.Item) -> int:
 
 
 def pytest_collection_finish() -> None:
-    """What there is now stays until the end: no collection looks at it again."""
+    """Objects that are there now stay until the end: no collection looks at them again."""
     gc.freeze()
 
 

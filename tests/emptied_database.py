@@ -151,5 +151,5 @@ def _empty_sqlite() -> sqlite3.Connection:
 def _without_append_only_rules(
     action: int, _what: str | None, _more: str | None, _database: str | None, trigger: str | None
 ) -> int:
-    """What a trigger selects, which is an error, is passed over."""
+    """Any column that a trigger selects, which is an error, is passed over."""
     return sqlite3.SQLITE_IGNORE if trigger and action == sqlite3.SQLITE_SELECT else sqlite3.SQLITE_OK

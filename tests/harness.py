@@ -143,7 +143,7 @@ class Service:
 
     @property
     def is_working(self) -> bool:
-        """Whether something goes on after its call was answered."""
+        """Tells whether something goes on after its call was answered."""
         context = self.application.context
         return bool(context.part(Banking).running or context.part(Tasks)._running)
 

@@ -16,7 +16,7 @@ Unit = Callable[[Tx], Any]
 
 
 class Overlap(NamedTuple):
-    """What each returned; an exception if it raised one."""
+    """The result of each; an exception if it raised one."""
 
     first: Any
     second: Any

@@ -105,6 +105,6 @@ XRECHNUNG_DIFFERS = "FX-SCH-A-000556"
 
 
 def broken_rules(xml: bytes, *, is_xrechnung: bool) -> set[str]:
-    """What schema and Schematron find."""
+    """Returns what schema and Schematron find."""
     xml_check_xsd(xml, flavor="factur-x", level="en16931")
     return schematron("cii").broken(xml) - ({XRECHNUNG_DIFFERS} if is_xrechnung else set())

@@ -33,7 +33,7 @@ _ZERO_WIDTH = (sre.AT, sre.ASSERT, sre.ASSERT_NOT)
 
 
 class Found(NamedTuple):
-    """How many unbounded repeats there are, how many are not settled, and how many of those have another one after or around them."""
+    """The numbers of unbounded repeats, those that are not settled, and how many of these have another one after or around them."""
 
     repeats: int = 0
     open: int = 0

@@ -1,4 +1,4 @@
-"""What may follow what in a payment, written down from docs/spec/states.md and not from the code."""
+"""The changes that a payment may go through, written down from docs/spec/states.md and not from the code."""
 
 from __future__ import annotations
 

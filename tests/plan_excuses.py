@@ -1,4 +1,4 @@
-"""What `tests/plans.py` lets pass, each with its reason."""
+"""Statements that `tests/plans.py` lets pass, each with its reason."""
 
 NEVER_LARGE = {
     "counters": "a row for each counter",

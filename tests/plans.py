@@ -290,7 +290,7 @@ class Watch:
                 self._waiting.append((engine, place, sql))
 
     def complaints(self) -> list[str]:
-        """What is wrong with the statements that were met since the last time."""
+        """Returns what is wrong with the statements that were met since the last time."""
         waiting, self._waiting = self._waiting, []
         return [
             f"{place} on {engine}: {what}\n    {sql}"

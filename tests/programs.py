@@ -1,4 +1,4 @@
-"""Which programs the project's own Python and shell texts start, and which ones set-up installs.
+"""The programs that the project's own Python and shell texts start, and those that set-up installs.
 
 Python is read from its syntax: the first word of every command that is given to subprocess and its kind. A command that is put
 together elsewhere cannot be read; tests/test_programs.py lists those. Shell is read word by word, as far as our scripts go.
@@ -37,7 +37,7 @@ _MAY_START = re.compile(r"subprocess|execv|shutil\.which|find_program|_program")
 
 
 class Command(NamedTuple):
-    """Where a program is started, and its name; None if it cannot be read."""
+    """The place where a program is started, and its name; None if it cannot be read."""
 
     place: str
     program: str | None
@@ -185,7 +185,7 @@ _NEED = re.compile(r"^ *(?:need|compare) (\"[^\"]+\"|\S+) (.+)$", re.MULTILINE)
 
 
 def installed(root: Path, purpose: str) -> frozenset[str]:
-    """What scripts/system-packages.sh installs for a purpose; of alternatives all."""
+    """Programs that scripts/system-packages.sh installs for a purpose; of alternatives all."""
     script = (root / "scripts" / "system-packages.sh").read_text("utf-8")
     section = re.search(rf"^{purpose}\)\n(.*?)^ *;;", script, re.MULTILINE | re.DOTALL)
     assert section, f"system-packages.sh has no purpose {purpose}"

@@ -132,7 +132,7 @@ class Visitor:
         return found
 
     def reason(self, owner: Organization, payment: dict[str, Any]) -> Any:
-        """What caused the payment's last change."""
+        """The cause of the payment's last change."""
         history = self.service.get(f"/v2/banking/payments/{payment['id']}/history", owner.key).json()["data"]
         return [event["error_class"] for event in history if event["outcome"] == "moved"][-1]
 
@@ -144,7 +144,7 @@ def query_of(response: httpx.Response) -> dict[str, str]:
 
 
 def words(response: httpx.Response) -> str:
-    """What a page says."""
+    """Returns what a page says."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.text)).split())
 
 

@@ -232,7 +232,7 @@ class ThrowAwayServer:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process exists and is not a zombie."""
+    """Tells whether the process exists and is not a zombie."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -21,7 +21,7 @@ FRESH = "FRESH_SERVICES"
 
 
 class _Parts:
-    """What a test may have exchanged in a running application, and how it was."""
+    """The parts of a running application that a test may have exchanged, and how it was."""
 
     def __init__(self, service: Service) -> None:
         context = service.application.context

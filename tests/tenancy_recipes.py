@@ -1,4 +1,4 @@
-"""How the tenancy matrix makes something with an id and asks for it; and the recipes of receivers of events."""
+"""Recipes by which the tenancy matrix makes something with an id and asks for it; and those of receivers of events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNKNOWN = "0193b2a0-0000-7000-8000-00000000abcd"
 
 
 class Recipe(NamedTuple):
-    """How to make something with an id, and how to ask for it."""
+    """A way to make something with an id, and to ask for it."""
 
     # The parameters of the call as its owner would send them, the id among them.
     make: Callable[[Service, Organization], dict[str, str]]

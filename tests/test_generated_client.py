@@ -254,7 +254,7 @@ def _client(api: Api, service: Service, endpoint: Endpoint, token: str) -> Any:
 
 
 def _undeclared_uuids(schema: Any, value: Any, components: Any, path: str = "$") -> Iterator[str]:
-    """Where an answer holds a UUID that its schema does not call one."""
+    """Lists where an answer holds a UUID that its schema does not call one."""
     while "$ref" in schema:
         schema = components[schema["$ref"].rpartition("/")[2]]
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]

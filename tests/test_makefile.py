@@ -1,4 +1,4 @@
-"""What `make` promises to everything that it starts."""
+"""The promises of `make` to everything that it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make mutate` names exists: its modules and tests, and the faults that docs/testing.md excuses, for an excuse for a line
+"""Everything that `make mutate` names exists: its modules and tests, and the faults that docs/testing.md excuses, for an excuse for a line
 that is gone could hide another fault."""
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def test_a_parameter_tells_the_value_that_counts_if_it_is_left_out(endpoint: End
 
 
 def _examples(source: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Where, schema and example of all there are."""
+    """Place, schema and example of all there are."""
     shared = source["components"]
     answers = {f"response {name}": item for name, item in shared["responses"].items()}
     for path, methods in source["paths"].items():

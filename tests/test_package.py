@@ -1,4 +1,4 @@
-"""What is released: one version, stated once; a wheel that holds all that the service needs, and nothing else."""
+"""The release: one version, stated once; a wheel that holds all that the service needs, and nothing else."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ _WORD_OF: dict[type[shape.Type], str] = {
 
 
 class Documented(NamedTuple):
-    """What the table of a resource must say of a field."""
+    """The words that the table of a resource must say of a field."""
 
     field: str
     type: str
@@ -214,7 +214,7 @@ def fields_of(struct: Struct) -> tuple[shape.Field, ...]:
 
 
 def _kind(declared: shape.Type) -> tuple[shape.Type, str]:
-    """What a field holds, and ` or null` where it may hold nothing."""
+    """The contents of a field, and ` or null` where it may hold nothing."""
     options = [_plain(option) for option in getattr(_plain(declared), "types", [declared])]
     (kind,) = (option for option in options if not isinstance(option, shape.NoneType | shape.CustomType))
     return kind, " or null" if any(isinstance(option, shape.NoneType) for option in options) else ""

@@ -41,6 +41,7 @@ OFFENCES = [
     ("comments_begin_with_a_verb_or_the_thing", "src/kontobahn/a.py", "x = 1\n# What x is for.\ny = x\n"),
     ("comments_begin_with_a_verb_or_the_thing", "src/kontobahn/a.py", "x = 1  # how many\n"),
     ("comments_begin_with_a_verb_or_the_thing", "src/kontobahn/a.py", 'def f():\n    """Which row it is."""\n'),
+    ("comments_begin_with_a_verb_or_the_thing", "tests/unit/test_a.py", '"""What holds."""\n'),
     ("modules_are_nouns", "src/kontobahn/deciding.py", ""),
     ("modules_are_nouns", "src/kontobahn/hiding/a.py", ""),
     ("nothing_left_to_do", "scripts/a.sh", "# " + "TO" + "DO: later\n"),

@@ -173,10 +173,13 @@ _HEADLESS_COMMENT = re.compile("#" + _HEADLESS.pattern, re.IGNORECASE)
 @rule
 def comments_begin_with_a_verb_or_the_thing(root: Path) -> list[str]:
     """A docstring or comment that begins with “What is …” or “How to …” makes the reader look for its subject."""
+    words_of = [(name, (*_docstrings(tree), *_first_comment_lines(text))) for name, text, tree in modules(root)]
+    others = ("tests", "bench", "torture", "mutation", "scripts", "simulators", "clients")
+    words_of += [(name, tuple(_docstrings(tree))) for name, _, tree in modules(root, *others)]
     return [
         f"{name}:{line} begins with {match[1]}"
-        for name, text, tree in modules(root)
-        for line, words in (*_docstrings(tree), *_first_comment_lines(text))
+        for name, found in words_of
+        for line, words in found
         if (match := _HEADLESS.match(words))
     ]
 

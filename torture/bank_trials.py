@@ -61,7 +61,7 @@ class Trial(Protocol):
         """The values that this person enters into the form of a page."""
 
     def asks_for_confirmation(self, asks: bool) -> None:
-        """Whether the bank wants its person; if not, a machine may read."""
+        """Tells whether the bank wants its person; if not, a machine may read."""
 
     def book(self, count: int) -> None:
         """Books something more on the account."""

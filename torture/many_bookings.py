@@ -135,7 +135,7 @@ def trial(running: Target, pipe: Any, count: int) -> bool:
 
 
 def check(http: httpx.Client, connection_id: str, count: int, from_id: int) -> bool:
-    """Whether the bookings are all there, each once, in pages whose ids rise."""
+    """Tells whether the bookings are all there, each once, in pages whose ids rise."""
     seen, ids, last = 0, set(), from_id
     while True:
         params: dict[str, Any] = {"connection_id": connection_id, "from_id": last, "sort": "id", "limit": 10_000}

@@ -190,7 +190,7 @@ def _marked(root: etree._Element) -> bytes:
 
 
 def is_authentic(root: etree._Element, key: secrecy.PublicKey) -> bool:
-    """Whether the signature beside the header is that key's, over what is marked; the header itself has to be."""
+    """Tells whether the signature beside the header is that key's, over what is marked; the header itself has to be."""
     header, signature = find(root, "header"), find(root, "AuthSignature")
     info = find(signature, "SignedInfo")
     if header is None or header.get("authenticate") != "true" or signature is None or info is None:

@@ -164,7 +164,7 @@ def _take_payments(desk: Desk, transaction: Transaction, content: bytes, digest:
 
 
 def _authorises(request: Request) -> bool:
-    """Whether the signatures are meant to release the order, and not only to bring it."""
+    """Tells whether the signatures are meant to release the order, and not only to bring it."""
     return request.has_signature_flag if request.version == "H005" else request.attribute[:1] in ("O", "U")
 
 

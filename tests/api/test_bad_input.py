@@ -1,4 +1,4 @@
-"""What bad input gets: the right status, a body that names the trouble, and no trace in the database."""
+"""Answers to bad input: the right status, a body that names the trouble, and no trace in the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a body may be is declared by each call, and held before anything is done with it. Work on a large one is done
+"""The size of a body is declared by each call, and held before anything is done with it. Work on a large one is done
 beside the event loop."""
 
 from __future__ import annotations

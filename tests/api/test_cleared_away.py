@@ -1,4 +1,4 @@
-"""What lets somebody in is cleared away at the moment it ends, and not before."""
+"""Everything that lets somebody in is cleared away at the moment it ends, and not before."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ _TWO = _ONE._replace(key="l")
 
 
 class Stored:
-    """What is known of every key, as the specification says it."""
+    """Everything that is known of a key, as the specification says it."""
 
     def __init__(self, now: int) -> None:
         self.now, self.rows = now, dict[tuple[str, str], dict[str, Any]]()
@@ -249,7 +249,7 @@ class Stored:
 
 
 def _done(service: Service, unit: Any, *args: Any) -> object:
-    """What the unit returns, or the kind of what it raises."""
+    """Returns what the unit returns, or the kind of what it raises."""
     try:
         return service.db.write_now(unit, *args)
     except (Conflict, KeyReused) as error:

@@ -1,4 +1,4 @@
-"""What Prometheus sees: the process, the build, jobs that lag, events that wait; and the dashboard that shows it."""
+"""Metrics as Prometheus sees them: the process, the build, jobs that lag, events that wait; and the dashboard that shows it."""
 
 from __future__ import annotations
 

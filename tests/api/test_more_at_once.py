@@ -1,4 +1,4 @@
-"""What two transactions decide at once about organisations, second factors, limits of keys, the sandbox bank and the schema."""
+"""Two transactions that decide at once about organisations, second factors, limits of keys, the sandbox bank and the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to one person, key or organisation changes no row of another, and is in the log of that organisation."""
+"""A change to one person, key or organisation changes no row of another, and is in the log of that organisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two transactions decide at once about keys, users, invitations, calls, customers and tickets, on PostgreSQL."""
+"""Two transactions that decide at once about keys, users, invitations, calls, customers and tickets, on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def principal(owner: Organization) -> Principal:
 
 
 def refused(lock: str, outcome: Overlap, kind: type[Exception] = Conflict) -> bool:
-    """Whether the second waited for this lock and was refused by what it then found."""
+    """Tells whether the second waited for this lock and was refused by what it then found."""
     return outcome.lock == lock and not isinstance(outcome.first, Exception) and isinstance(outcome.second, kind)
 
 

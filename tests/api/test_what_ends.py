@@ -1,4 +1,4 @@
-"""What somebody made ends with them: links, invitations and sessions when their maker or key is deleted, demoted or revoked."""
+"""Things that somebody made end with them: links, invitations and sessions when their maker or key is deleted, demoted or revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tool answers with which call of the API, and why the other calls have none. A call that stands nowhere here is noticed."""
+"""The calls of the API that each tool answers with, and why the other calls have none. A call that stands nowhere here is noticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes long work easy: keys, heads that stay, lists that count what is new, paper, and uploads that go on by themselves."""
+"""Comforts of long work: keys, heads that stay, lists that count what is new, paper, and uploads that go on by themselves."""
 
 from __future__ import annotations
 

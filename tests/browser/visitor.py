@@ -80,7 +80,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 
 
 class Way(NamedTuple):
-    """How wide the window is, and which theme its owner prefers."""
+    """The width of a window, and the theme that its owner prefers."""
 
     width: int
     theme: Literal["light", "dark"]
@@ -123,11 +123,11 @@ class Visitor:
         self.page.wait_for_url("**/dashboard")
 
     def violations(self) -> list[str]:
-        """What axe finds on the page that is open, in a wide window."""
+        """Returns what axe finds on the page that is open, in a wide window."""
         return self._violations(WIDE_AND_LIGHT, self.page.evaluate(_DRAWN))
 
     def look_closely(self, ways: Sequence[Way] = TWO_WAYS, *, leaves_any_width: bool = False) -> list[str]:
-        """What is wrong with the page that is open, in these ways of showing it. Afterwards it has fewer rows, and nothing of
+        """Returns what is wrong with the page that is open, in these ways of showing it. Afterwards it has fewer rows, and nothing of
         the frame around pages that was looked at before; the window is as wide as in the second way, or as in any of them."""
         found = []
         widths = list(dict.fromkeys(way.width for way in ways))
@@ -145,7 +145,7 @@ class Visitor:
         return found
 
     def _violations(self, way: Way, drawn: dict[str, Any], *, by_looks: bool = False) -> list[str]:
-        """What axe finds on the page, with the elements concerned; only `by_looks` if its markup was looked at before."""
+        """Returns what axe finds on the page, with the elements concerned; only `by_looks` if its markup was looked at before."""
         drawing = self._drawing(tuple(drawn["sheets"]))
         _show(drawing, way)
         drawing.evaluate(_DRAW, drawn)

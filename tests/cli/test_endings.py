@@ -133,7 +133,7 @@ def test_a_full_disk_and_a_reader_that_went_away(cli: CommandLine) -> None:
 
 
 def _is_asleep(pid: int) -> bool:
-    """Whether the process waits for something, by the state that follows its name in brackets."""
+    """Tells whether the process waits for something, by the state that follows its name in brackets."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("S")
 
 

@@ -141,7 +141,7 @@ def _numbers(tx: Tx, organization_id: str) -> dict[str, int]:
 
 
 def _rows_of_numbers(tx: Tx, numbers: dict[str, int]) -> dict[str, int]:
-    """How much there is under these numbers, whatever has become of the rows that gave them."""
+    """Counts the rows under these numbers, whatever has become of the rows that gave them."""
     found = {}
     for table, column in tx.all(tx.schema.columns):
         if column in numbers and not table.startswith("sandbox_"):

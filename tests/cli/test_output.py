@@ -1,4 +1,4 @@
-"""What commands print: for people at any width, for scripts, into files; and what a shell completes."""
+"""The output of commands: for people at any width, for scripts, into files; and what a shell completes."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def satz(umsatz: int, konto: str, gegenkonto: str, day: date, beleg: str, **chan
 
 
 def booked(event: Event) -> list[Buchungssatz]:
-    """What an office books: a row for each document, with Skonto in its column."""
+    """Rows as an office books them: a row for each document, with Skonto in its column."""
     rows = []
     skonto = {line.beleg: abs(line.amount_minor) for line in event.truth if line.kind == "skonto"}
     for line in event.truth:

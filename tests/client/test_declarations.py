@@ -111,7 +111,7 @@ def resolved(schema: Any) -> Any:
 
 
 def differences(schema: Any, kind: shape.Type, at: str, *, is_sent: bool) -> Iterator[str]:
-    """Where a type of the client says something else than the document."""
+    """Lists where a type of the client says something else than the document."""
     schema = resolved(schema)
     # One of several forms may have several itself: an amount, as a number or a text, that may be null.
     options = [form for option in schema.get("anyOf", [schema]) for form in resolved(option).get("anyOf", [option])]

@@ -1,4 +1,4 @@
-"""What the client tries again and what not, how long it waits, and what it never tells; and which deliveries it trusts."""
+"""Calls that the client tries again or not, how long it waits, and what it never tells; and which deliveries it trusts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answer(status: int, body: Any = None, **headers: str) -> httpx.Response:
 
 
 def conversation(method: str, *outcomes: Outcome) -> tuple[list[Send], list[float], httpx.Response | KontobahnError]:
-    """What was sent, the pauses, and how it ended."""
+    """Returns what was sent, the pauses, and how it ended."""
     steps, sent, pauses = talk(CALLER, Request(method, "/v2/x", {}, None)), list[Send](), list[float]()
     left, outcome = list(outcomes), None
     while True:

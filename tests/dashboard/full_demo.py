@@ -1,4 +1,4 @@
-"""What the demo lacks, so that every page has something to show: invoices, a further receiver, an account kept by files."""
+"""Additions to the demo, so that every page has something to show: invoices, a further receiver, an account kept by files."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Guest(Browser):
         return self.come_back(led_to(self.post("/dashboard/profile/account/link")))
 
     def notice(self) -> str:
-        """What the next page says."""
+        """Returns what the next page says."""
         page = self.get("/dashboard/profile" if self.cookies.get(COOKIE) else "/dashboard/sign-in").text
         found = re.search(r'<p class="notice[^>]*>(.*?)</p>', page, re.DOTALL)
         assert found is not None

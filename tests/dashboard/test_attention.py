@@ -1,4 +1,4 @@
-"""What needs a person stands above every page, and nothing else does."""
+"""Everything that needs a person stands above every page, and nothing else does."""
 
 from __future__ import annotations
 

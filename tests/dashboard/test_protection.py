@@ -1,4 +1,4 @@
-"""What protects every page: where forms come from, sessions, roles, confirmations, headers, and escaping."""
+"""The protection of every page: where forms come from, sessions, roles, confirmations, headers, and escaping."""
 
 from __future__ import annotations
 

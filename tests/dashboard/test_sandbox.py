@@ -168,7 +168,7 @@ def test_only_administrators_find_it_and_only_where_the_sandbox_is_the_bank(star
 def test_everything_of_the_bank_says_what_it_is_and_can_be_removed(
     visitor: Visitor, owner: Organization, browser: Browser, service: Service
 ) -> None:
-    """What was booked from it too; and nothing of a bank that exists."""
+    """The bookings from it too; and nothing of a bank that exists."""
     assert 'class="sandbox"' not in browser.get("/dashboard").text
     FileBank(service, owner)
     visitor.connect(owner, accounts=(0,))

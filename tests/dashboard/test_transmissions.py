@@ -1,4 +1,4 @@
-"""What was sent to DATEV, and what became of it, in the browser."""
+"""Transmissions to DATEV, and what became of it, in the browser."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class ServerProcess:
         return self.http.get(path, headers={"x-api-key": key or self.key}, **options)
 
     def connections(self) -> int:
-        """How many connections of callers the server has open."""
+        """Counts the connections of callers that the server has open."""
         established, port = "01", f"{self.port:04X}"
         rows = (row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:])
         return sum(row[1].endswith(f":{port}") and row[3] == established for row in rows)

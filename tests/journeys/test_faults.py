@@ -1,4 +1,4 @@
-"""What happens when something breaks: killed processes, a full disk, a lost database, a hurried shutdown, hostile input."""
+"""The service when something breaks: killed processes, a full disk, a lost database, a hurried shutdown, hostile input."""
 
 from __future__ import annotations
 

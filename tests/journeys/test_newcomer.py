@@ -15,7 +15,7 @@ CONNECTIONS = "/v2/ledger-rewe-read/connections"
 
 
 def run_curl(line: str) -> httpx.Response:
-    """What curl would do with the options the demo uses."""
+    """Does what curl would do with the options the demo uses."""
     words = shlex.split(line)
     assert words.pop(0) == "curl"
     headers, body, url = {}, None, ""

@@ -45,7 +45,7 @@ def rows(folder: Path) -> set[tuple[object, ...]]:
 
 
 async def serve_once(folder: Path) -> None:
-    """What `serve` does before it answers, and when it is told to stop."""
+    """Does what `serve` does before it answers, and when it is told to stop."""
     application = Application(load({}, data=str(folder), run_jobs=False))
     await application.startup()
     await application.shutdown()

@@ -1,4 +1,4 @@
-"""What leaves the service as a file: no formulas for spreadsheets, no passwords in the list of processes, no empty backup put in place."""
+"""Files that leave the service: no formulas for spreadsheets, no passwords in the list of processes, no empty backup put in place."""
 
 from __future__ import annotations
 

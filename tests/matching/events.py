@@ -1,4 +1,4 @@
-"""What happens on the made-up client's bank account: movements with the truth about each."""
+"""Events on the made-up client's bank account: movements with the truth about each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What payers of small companies write on an ordinary day: the realistic mix of the second set of worlds.
+"""Texts that payers of small companies write on an ordinary day: the realistic mix of the second set of worlds.
 
 Payers keep their habits. Most name a number, many in a form of their own or beside numbers of theirs; some name a month or a house,
 some nothing; some deduct credit notes.

@@ -1,4 +1,4 @@
-"""What the made-up client's payers do how often, in parts of a hundred or so. The verdict's mix is not the one tuned with."""
+"""Habits of the made-up client's payers, in parts of a hundred or so. The verdict's mix is not the one tuned with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How payers write a document's number, and what else they write."""
+"""A document's number as payers write it, and the rest of their texts."""
 
 from __future__ import annotations
 

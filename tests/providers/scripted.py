@@ -97,7 +97,7 @@ def _account_bookings(konto: str) -> list[AccountBooking]:
 
 
 class Script:
-    """What the provider is to do: how long to take, and which of its calls are to fail, and how."""
+    """Tells the provider what to do: how long to take, and which of its calls are to fail, and how."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -1,4 +1,4 @@
-"""What every ledger provider must do: the built-in books and a remote one."""
+"""Duties of every ledger provider: the built-in books and a remote one."""
 
 from __future__ import annotations
 

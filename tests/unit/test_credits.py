@@ -121,7 +121,7 @@ def _try_to_reserve(tx: Tx, organization_id: str, amount: int, seconds: int) -> 
 
 
 def _unlapsed(tx: Tx, organization_id: str) -> int:
-    """What the grants say is left, less what was used since they were last settled."""
+    """The credits that the grants say are left, less what was used since they were last settled."""
     row = tx.one(
         "SELECT (SELECT COALESCE(SUM(remaining), 0) FROM credit_grants WHERE organization_id = ?)"
         " - (SELECT reserved + spent - allocated FROM credit_accounts WHERE organization_id = ?)",

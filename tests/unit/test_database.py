@@ -346,7 +346,7 @@ def test_megabytes_are_stored_and_not_kept_by_the_statement_that_stored_them(db:
 
 
 def bytes_of_sqlite() -> int:
-    """What SQLite has allocated in this process."""
+    """Bytes that SQLite has allocated in this process."""
     used = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
     used.restype = ctypes.c_int64
     return int(used())

@@ -1,4 +1,4 @@
-"""Who is let in, for how long that is remembered, and what a caller may do: every edge, without a database."""
+"""Letting callers in, for how long that is remembered, and what a caller may do: every edge, without a database."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def count_up(name: str, amount: int = 1, note: str = "") -> CountUp:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many questions were answered at each wait."""
+    """Counts the questions that were answered at each wait."""
     found: list[int] = []
     answers = Pipeline.answers
 

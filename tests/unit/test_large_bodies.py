@@ -1,4 +1,4 @@
-"""What a large body costs while it is read: one block for its bytes, one for its text, one for the file in it, and none twice."""
+"""Memory that a large body takes while it is read: one block for its bytes, one for its text, one for the file in it, and none twice."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def decode() -> NeuerKassenbucheintrag:
 
 
 def measured(work: Callable[[], T]) -> tuple[T, int, int]:
-    """What the work returns, the bytes that it leaves, and the most that it had at any time."""
+    """Returns what the work returns, the bytes that it leaves, and the most that it had at any time."""
     tracemalloc.start()
     try:
         result = work()

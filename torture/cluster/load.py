@@ -40,7 +40,7 @@ class Attempt(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Whether the same call is to be sent again."""
+        """Tells whether the same call is to be sent again."""
         return self.status in (0, 502, 503, 504) or (self.status == 409 and bool(self.retry_after))
 
 

@@ -88,7 +88,7 @@ class Somebody:
 
     @property
     def undoes_slices(self) -> bool:
-        """Whether a large import is being undone for it right now."""
+        """Tells whether a large import is being undone for it right now."""
         call = self._sending
         return call is not None and call.kind == "undo" and len(call.facts) >= SLICED_FROM_ROWS
 

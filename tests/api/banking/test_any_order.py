@@ -20,7 +20,7 @@ from tests.statement_builder import pain002
 
 
 class Step(NamedTuple):
-    """Who says what: a status by name, or in a file by the bank's code."""
+    """A status as somebody reports it: by name, or in a file by the bank's code."""
 
     by: Literal["webhook", "asked", "file", "debit"]
     status: str | None = None

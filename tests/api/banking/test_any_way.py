@@ -241,7 +241,7 @@ def test_each_booking_is_there_once(
     place: int,
     in_parts: bool,
 ) -> None:
-    """What statements do not prove may be told in other words: there is a whole one somewhere among the others."""
+    """Transactions that statements do not prove may be told in other words: there is a whole one somewhere among the others."""
     world = World(service, real_bookings(rows, sums))
     before = announced_under_one_reference(before)
     before.insert(place, told(whole, in_parts=in_parts))

@@ -1,4 +1,4 @@
-"""Which of two reported bookings are one: a table of pairs, each at the edge of a rule."""
+"""Bookings that are reported twice and are one: a table of pairs, each at the edge of a rule."""
 
 from __future__ import annotations
 

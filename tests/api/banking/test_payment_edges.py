@@ -33,7 +33,7 @@ MINUTES = 60
 
 
 def asked(service: Service, bank: Bank) -> int:
-    """How often the bank was asked about a payment so far, after what is due was done."""
+    """Counts how often the bank was asked about a payment so far, after what is due was done."""
     service.run(poll_due_payments(service.application.context))
     return sum(call[0] in ("payment_status", "find_payment") for call in bank.provider.asked)
 

@@ -1,4 +1,4 @@
-"""What providers report through the grown port: pages, partial data, changing references, errors that need a person, announced ends."""
+"""Reports of providers through the grown port: pages, partial data, changing references, errors that need a person, announced ends."""
 
 from __future__ import annotations
 

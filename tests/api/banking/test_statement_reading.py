@@ -1,4 +1,4 @@
-"""What is made of a statement before its transaction is what the transaction would have made of it."""
+"""The reading of a statement before its transaction is what the transaction would have made of it."""
 
 from __future__ import annotations
 

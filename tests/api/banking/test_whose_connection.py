@@ -1,4 +1,4 @@
-"""Whose a bank connection is, how long its flow lasts, and when a refresh is worth an event."""
+"""The owner of a bank connection, how long its flow lasts, and when a refresh is worth an event."""
 
 from __future__ import annotations
 

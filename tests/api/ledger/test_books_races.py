@@ -1,4 +1,4 @@
-"""What two transactions decide at once about the books of one client, on PostgreSQL."""
+"""Two transactions that decide at once about the books of one client, on PostgreSQL."""
 
 from __future__ import annotations
 

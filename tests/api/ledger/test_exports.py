@@ -214,7 +214,7 @@ def _percent(number: int) -> Any:
 
 
 def everything(books: Books, client: store.Client) -> dict[str, Any]:
-    """What the API answers, and partners and terms as they are kept."""
+    """The answers of the API, and partners and terms as they are kept."""
     found: dict[str, Any] = {}
     for jahr in YEARS:
         query = {"clientId": client.client_id, "geschaeftsjahrStartDatum": jahr}

@@ -217,7 +217,7 @@ def test_a_client_that_the_connection_does_not_have_is_refused(books: Books) -> 
 
 
 def test_a_number_that_may_be_a_ledger_or_a_person_account_is_never_guessed(service: Service) -> None:
-    """Where own numbers have seven digits, eight may be a ledger account in full or a person account."""
+    """Eight digits, where own numbers have seven, may be a ledger account in full or a person account."""
     books = Books(service, service.organization(), laenge=7)
     assert books.send(KASSENBUCH, entry(line(1, "84000000"))).status_code == 201
     assert books.rows("SELECT gegenkonto FROM books_bookings") == [("84000000",)]

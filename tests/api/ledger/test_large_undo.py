@@ -123,7 +123,7 @@ def read_in_all_ways(books: Books) -> dict[str, Any]:
 
 
 def without_journal(found: dict[str, Any]) -> dict[str, Any]:
-    """What has no trace of an import that was undone."""
+    """Everything that has no trace of an import that was undone."""
     return {name: read for name, read in found.items() if not name.endswith(OF_JOURNAL)}
 
 

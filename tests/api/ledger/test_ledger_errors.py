@@ -1,4 +1,4 @@
-"""What stands between a caller and the books: the three ledger codes, unfinished connections, strangers; and the probe."""
+"""Obstacles between a caller and the books: the three ledger codes, unfinished connections, strangers; and the probe."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def client_of(tx: Tx, books: Books, client_id: str) -> store.Client:
 
 
 def check_bookings(listed: Any, must: dict[str, Any]) -> None:
-    """What is read of person accounts adds up to their lines; what was undone and its reversal are nothing together."""
+    """Readings of person accounts add up to their lines; a booking that was undone and its reversal are nothing together."""
     found: dict[str, int] = {}
     for item in listed:
         amount = item["buchungszeilen"][0]["umsatz"] if item["basisUmsatz"] is None else item["basisUmsatz"]
@@ -316,7 +316,7 @@ def item_of(item: Any, scale: int = 100) -> tuple[Any, ...]:
 
 
 def check_documents(books: Books, client_id: str, figures: Figures) -> None:
-    """What the page of a document shows adds up to the document."""
+    """The rows on the page of a document add up to the document."""
     client = books.service.db.read_now(client_of, books, client_id)
     for row in figures.rows[:10]:
         if not row.person or not row.beleg:

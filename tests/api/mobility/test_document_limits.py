@@ -57,7 +57,7 @@ def test_an_invoice_takes_what_it_can_and_leaves_the_rest(service: Service, monk
 
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Start]]:
-    """What the next children are, in order; real ones afterwards. None is left from before, and none stays."""
+    """The next children, in order; real ones afterwards. None is left from before, and none stays."""
     documents._typesetter().close()
     children: list[Start] = []
 

@@ -1,4 +1,4 @@
-"""What every ticket platform must do, whoever sells the tickets: our own store, a file, and a remote one."""
+"""Duties of every ticket platform, whoever sells the tickets: our own store, a file, and a remote one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may release an invoice, how many people it takes, and what ends a release."""
+"""The people who may release an invoice, how many people it takes, and what ends a release."""
 
 from __future__ import annotations
 

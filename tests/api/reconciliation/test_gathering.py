@@ -1,4 +1,4 @@
-"""What a run knows beyond open items: what is booked, settled or issued elsewhere, and what comes back."""
+"""Knowledge of a run beyond open items: bookings, settlements and documents from elsewhere, and money that comes back."""
 
 from __future__ import annotations
 

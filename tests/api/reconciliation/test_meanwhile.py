@@ -1,4 +1,4 @@
-"""What changes between the look at the books and the decision, and lines that the documents do not bear: nothing is written."""
+"""Changes between the look at the books and the decision, and lines that the documents do not bear: nothing is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the books show beside our matches: paid by something else, booked already, removed by the bank, taxed in another way."""
+"""The books beside our matches: paid by something else, booked already, removed by the bank, taxed in another way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAID = (paid(119_00, "RE-2026-00123"), paid(238_00, "RE-2026-00124"))
 
 
 def states(office: Office) -> dict[str, int]:
-    """How many transactions are in which state, without the cent that every account begins with."""
+    """Counts the transactions in each state, without the cent that every account begins with."""
     return Counter(row["status"] for row in office.read("transactions") if row["amount"] != 0.01)
 
 

@@ -1,4 +1,4 @@
-"""What stands after each decision: states, lessons, settings, and the figures of the report."""
+"""The standing after each decision: states, lessons, settings, and the figures of the report."""
 
 from __future__ import annotations
 

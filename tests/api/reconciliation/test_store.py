@@ -1,4 +1,4 @@
-"""What the database itself holds about matches: their sums, that they stay, and one at a time."""
+"""Rules about matches that the database itself holds: their sums, that they stay, and one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sandbox bank does after the connection is made: by user name, by command, by its clock; and reconnects."""
+"""The sandbox bank after the connection is made: by user name, by command, by its clock; and reconnects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file of the corpus is: its bytes, and what must come of them."""
+"""A file of the corpus: its bytes, and what must come of them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Journey(Protocol):
     def go(self, running: Target) -> None: ...
 
     def secrets(self) -> Sequence[str | bytes]:
-        """What nobody but the bank, or the provider, may ever see."""
+        """Texts that nobody but the bank, or the provider, may ever see."""
 
     def faults(self) -> list[str]: ...
 

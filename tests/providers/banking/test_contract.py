@@ -1,4 +1,4 @@
-"""What every banking provider must do, whatever reaches its banks. An adapter says here how a connection with it is made."""
+"""Duties of every banking provider, whatever reaches its banks. An adapter says here how a connection with it is made."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def refusal(adapter: Adapter, coroutine: Any) -> str:
 
 
 def attempt(adapter: Adapter, coroutine: Any) -> tuple[Any, str | None]:
-    """What it answers, or the class with which it refuses."""
+    """Returns what it answers, or the class with which it refuses."""
     try:
         return adapter.ask(coroutine), None
     except ProviderRefused as error:

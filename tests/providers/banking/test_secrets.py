@@ -18,7 +18,7 @@ from torture.others import Target, target
 
 
 def spellings(secret: str | bytes) -> set[bytes]:
-    """How a secret may hide: as it is, in an address, in hexadecimal, and in Base64 at any place of a longer text."""
+    """Every form in which a secret may hide: as it is, in an address, in hexadecimal, and in Base64 at any place of a longer text."""
     raw = secret.encode() if isinstance(secret, str) else secret
     found = {raw, quote(secret, safe="").encode(), raw.hex().encode()}
     for before in range(3):
@@ -44,7 +44,7 @@ def process_list(running: Target) -> bytes:
 
 
 def commands(running: Target, journey: Journey) -> bytes:
-    """What the command line says about an installation, and when a try of its bank is refused with what it was sent."""
+    """Returns what the command line says about an installation, and when a try of its bank is refused with what it was sent."""
     said = ""
     for arguments in (["banks", "try", *journey.spoil_a_try()], ["doctor"]):
         done = kontobahn(*arguments, data=running.data, expect=None, **journey.settings)

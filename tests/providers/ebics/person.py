@@ -52,7 +52,7 @@ class Person(Customer):
         return self.look()
 
     def look(self) -> str:
-        """What the page says, once the bank has answered."""
+        """Returns what the page says, once the bank has answered."""
 
         def answered() -> str:
             page = words(httpx.get(self.url, **_BROWSER))

@@ -211,7 +211,7 @@ def test_the_bank_is_told_of_a_person_only_while_one_waits(
     person: Person, bank: EnableBanking, service: Service
 ) -> None:
     def told(**body: str) -> set[tuple[str, str]]:
-        """What was said with every reading of a refresh: from where, and with which browser."""
+        """Returns what was said with every reading of a refresh: from where, and with which browser."""
         bank.people.clear()
         service.clock.advance(seconds=3700)
         path = f"/v2/banking/connections/{person.connection()['id']}/refresh"

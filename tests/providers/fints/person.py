@@ -77,7 +77,7 @@ class Person(Customer):
         return self
 
     def look(self) -> str:
-        """What the page says, once the bank has answered."""
+        """Returns what the page says, once the bank has answered."""
 
         def answered() -> str:
             page = words(_get(self.url))

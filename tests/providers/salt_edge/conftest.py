@@ -37,7 +37,7 @@ def person(service: Service, owner: Organization, remote: SaltEdge) -> Person:
 
 @pytest.fixture
 def engine() -> str:
-    """What reaches Salt Edge does not differ by engine; the journey through everything runs on both."""
+    """Calls to Salt Edge do not differ by engine; the journey through everything runs on both."""
     return "sqlite"
 
 

@@ -1,4 +1,4 @@
-"""What is pure of Enable Banking: which booking is a repeat, an order within what the bank takes, keys in any form."""
+"""The pure rules of Enable Banking: which booking is a repeat, an order within what the bank takes, keys in any form."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def bookings_of(facts: Sequence[Fact], opens: int) -> list[Booking]:
 
 
 class Account:
-    """What an account's store does with statements, in memory."""
+    """Does in memory what an account's store does with statements."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []

@@ -1,4 +1,4 @@
-"""What a provider asks us to wait, read without trusting it."""
+"""The time that a provider asks us to wait, read without trusting it."""
 
 from __future__ import annotations
 

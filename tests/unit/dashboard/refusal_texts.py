@@ -61,7 +61,7 @@ def _name(statement: ast.stmt) -> str:
 
 
 def forms() -> set[str]:
-    """What a field must be, in words: `form("a VAT id", …)`."""
+    """Returns what fields must be, in words: `form("a VAT id", …)`."""
     return {
         str(node.args[0].value)
         for path in SOURCE.rglob("*.py")

@@ -1,4 +1,4 @@
-"""What areas refuse and warn with is German on German pages: every sentence that can reach one is in a catalogue."""
+"""Refusals and warnings of areas are German on German pages: every sentence that can reach one is in a catalogue."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ words = st.one_of(
 @settings(max_examples=200)
 @given(st.lists(words, max_size=20).map("".join))
 def test_every_character_is_kept_somewhere(text: str) -> None:
-    """What is in no value was a tag, a blank, a missing value's mark, or came twice."""
+    """Everything that is in no value was a tag, a blank, a missing value's mark, or came twice."""
     found = parse(text)
     kept = Counter("".join(value for value in astuple(found) if value).upper())
     source = Counter(char for char in text.upper() if not char.isspace())

@@ -1,4 +1,4 @@
-"""How well purpose texts are read: every habit of banks with every text, counted."""
+"""The share of purpose texts that are read rightly: every habit of banks with every text, counted."""
 
 from __future__ import annotations
 

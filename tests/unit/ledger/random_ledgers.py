@@ -103,7 +103,7 @@ def pairs(chance: random.Random, agreed: list[Booking]) -> list[Booking]:
 
 
 def consistent(bookings: list[Booking], jahr: str) -> list[Booking]:
-    """What the documents of the years before come to, account by account."""
+    """Sums up the documents of the years before, account by account."""
     found = []
     for konto in PERSONS:
         before = sum(leg.betrag for leg in person_legs(bookings) if leg.konto == konto and leg.jahr < jahr)

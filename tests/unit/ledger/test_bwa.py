@@ -1,4 +1,4 @@
-"""Which line of the profit and loss an account belongs to, at the edges of its spans."""
+"""The line of the profit and loss that an account belongs to, at the edges of its spans."""
 
 from __future__ import annotations
 

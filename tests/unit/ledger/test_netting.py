@@ -1,4 +1,4 @@
-"""What an opening balance holds beyond the documents is netted against those of the opposite sign, the oldest first, to the cent."""
+"""The part of an opening balance beyond the documents is netted against those of the opposite sign, the oldest first, to the cent."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def test_who_posts_to_a_document_of_the_batch_wherever_it_is_finds_it_again(book
 
 
 def test_an_undoing_that_breaks_off_anywhere_leaves_nothing(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the process tidies up, or dies and a job does when its lease has expired."""
+    """Either the process tidies up, or it dies and a job does when its lease has expired."""
     monkeypatch.setattr(claims, "HEADROOM", 5)
     client, batch = _with_a_large_batch(books)
     clock = books.db.engine._clock  # type: ignore[attr-defined]

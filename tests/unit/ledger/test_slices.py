@@ -190,7 +190,7 @@ def contents(tx: Tx) -> dict[str, list[Any]]:
 
 
 def test_a_file_that_breaks_off_anywhere_leaves_nothing(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the process tidies up, or dies and a job does when its lease has expired."""
+    """Either the process tidies up, or it dies and a job does when its lease has expired."""
     monkeypatch.setattr(claims, "HEADROOM", 5)
     ledger = any_ledger(14)
     client = books.db.write_now(create, books.connection_id, ledger)

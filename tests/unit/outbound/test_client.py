@@ -29,7 +29,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 def through(client: OutboundClient, *calls: Callable[[], Coroutine[Any, Any, Any]]) -> list[Any]:
-    """What each call gave, one after the other, on one event loop; an exception is a result like any other."""
+    """The result of each call, one after the other, on one event loop; an exception is a result like any other."""
 
     async def main() -> list[Any]:
         found = []
@@ -61,7 +61,7 @@ def send_by_posts(client: OutboundClient, url: str, *, seconds: float = 15, max_
 
 @pytest.fixture(params=[send, send_by_posts])
 def post(request: pytest.FixtureRequest) -> Post:
-    """What holds for every way to send."""
+    """Rules that hold for every way to send."""
     return request.param  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Where an answer ends, and what becomes of its connection: a server on loopback that says exactly what the test wants."""
+"""The end of an answer, and what becomes of its connection: a server on loopback that says exactly what the test wants."""
 
 from __future__ import annotations
 

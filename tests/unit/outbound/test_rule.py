@@ -1,4 +1,4 @@
-"""Which addresses and which URLs the door lets through, by a table of tricks."""
+"""The addresses and URLs that the door lets through, by a table of tricks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proposed, line by line and weight by weight: by the numbers of a text, by numbers that are nearly ours, and by the payer."""
+"""Proposals, line by line and weight by weight: by the numbers of a text, by numbers that are nearly ours, and by the payer."""
 
 from __future__ import annotations
 

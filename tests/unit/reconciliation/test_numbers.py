@@ -1,4 +1,4 @@
-"""Which stretches of a text are no document's number, and what a number weighs."""
+"""Stretches of a text that are no document's number, and what a number weighs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the office did with a hand-over, row by row."""
+"""The office's bookings of a hand-over, row by row."""
 
 from __future__ import annotations
 

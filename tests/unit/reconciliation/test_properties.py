@@ -1,4 +1,4 @@
-"""What holds whatever comes: lines sum to the movement, the same input gives the same result, hostile input costs little."""
+"""Properties that hold whatever comes: lines sum to the movement, the same input gives the same result, hostile input costs little."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_hostile_input_costs_little() -> None:
 
 
 def calls_of(matcher: Matcher, movement: Movement) -> int:
-    """How many functions are called to match a movement, our own and Python's: work, counted and not timed."""
+    """Counts the functions that are called to match a movement, our own and Python's: work, counted and not timed."""
     count = 0
 
     def note(_frame: FrameType, event: str, _argument: object) -> None:

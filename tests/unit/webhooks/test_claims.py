@@ -1,4 +1,4 @@
-"""Which events a deliverer may claim, and what becomes of an attempt: every edge, without a network."""
+"""The events that a deliverer may claim, and what becomes of an attempt: every edge, without a network."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_only_what_may_be_is_claimed(sender: Sender) -> None:
     second = sender.customer("Andere GmbH", *"abcdef")
 
     def counts(capacity: Capacity) -> list[int]:
-        """What is claimed for each, and given back at once."""
+        """Returns what is claimed for each, and given back at once."""
         found = [item.organization_id for item in sender.cycle(capacity=capacity).claimed]
         sender.service.db.write_now(claims.release, sender.owner)
         return [found.count(owner.id) for owner in (first, second)]

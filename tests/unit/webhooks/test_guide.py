@@ -25,7 +25,7 @@ def example(language: str) -> str:
 
 
 def requests() -> list[tuple[bool, str, dict[str, str], str]]:
-    """Whether it is ours, the secret, and the request."""
+    """Tells whether it is ours, the secret, and the request."""
     old, new, other, now = new_secret(), new_secret(), new_secret(), int(time.time())
     body = BODY.encode()
     both = signed_headers("evt_1", now, body, [key_of(new), key_of(old)])

@@ -1,4 +1,4 @@
-"""What is done to one receiver of events is in the log and changes no other, of this organisation or of another."""
+"""A change to one receiver of events is in the log and changes no other, of this organisation or of another."""
 
 from __future__ import annotations
 

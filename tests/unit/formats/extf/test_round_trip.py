@@ -1,4 +1,4 @@
-"""What is written is read back record for record, in all four encodings."""
+"""Everything that is written is read back record for record, in all four encodings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written follows the rules of the format, and nothing is written that could not be read."""
+"""Everything that is written follows the rules of the format, and nothing is written that could not be read."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_lines_that_look_alike_are_read_each_for_itself(dress: Dress) -> None:
 
 
 def both_ways(xml: bytes, of: Syntax) -> tuple[Result, Result]:
-    """What is read from the tags of a file, and from its tree."""
+    """Returns what is read from the tags of a file, and from its tree."""
     source = opened(xml)
     assert source.scan is not None
     return read(source, of), read(source._replace(scan=None, tree=tree_of(source.content)), of)

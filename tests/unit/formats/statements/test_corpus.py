@@ -34,7 +34,7 @@ def test_a_file_of_the_corpus_is_read_as_it_is_meant(name: str) -> None:
 
 
 def _as_row(entry: Entry, expected: Row) -> Row:
-    """What the entry says of what is expected."""
+    """Returns what the entry says of what is expected."""
     found = Row(
         entry.amount_minor,
         entry.purpose.svwz,

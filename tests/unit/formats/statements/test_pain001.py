@@ -94,7 +94,7 @@ def walk(element: etree._Element, parent: str = "") -> None:
 
 
 def check_value(name: str, text: str) -> None:
-    """What a pattern cannot say: real days, amounts above nothing, check digits."""
+    """Rules that a pattern cannot say: real days, amounts above nothing, check digits."""
     if name == "Dt":
         date.fromisoformat(text)
     elif name == "CreDtTm":

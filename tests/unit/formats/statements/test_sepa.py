@@ -1,4 +1,4 @@
-"""What SEPA carries: characters, lengths, slashes, amounts, IBANs; refused by the field's name, never cut."""
+"""Texts and amounts that SEPA carries: characters, lengths, slashes, amounts, IBANs; refused by the field's name, never cut."""
 
 from __future__ import annotations
 

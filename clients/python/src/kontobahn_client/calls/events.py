@@ -1,4 +1,4 @@
-"""Where events are sent, and the log of them.
+"""Receivers of events, and the log of them.
 
 A declaration is all there is of a call: its path, and its parameters and answer by their types.
 """

@@ -1,4 +1,4 @@
-"""Which payment paid which invoice."""
+"""Payments and the invoices that they paid."""
 
 # mypy: disable-error-code="empty-body"
 

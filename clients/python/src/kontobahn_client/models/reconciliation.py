@@ -1,4 +1,4 @@
-"""Which payment paid which invoice. Names are those of the API."""
+"""Payments and the invoices that they paid. Names are those of the API."""
 
 from __future__ import annotations
 
