@@ -138,7 +138,7 @@ class Service:
     @property
     def ledger_providers(self) -> dict[str, LedgerProvider]:
         """The accounting providers of the running application, by name; tests may add one."""
-        ledger = self.application.api._dependencies.context.part(Ledger)
+        ledger = self.application.context.part(Ledger)
         return ledger.providers
 
     @property

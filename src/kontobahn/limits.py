@@ -9,6 +9,8 @@ import asyncio
 import time
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from kontobahn import log
 from kontobahn.clock import SECOND, Clock
 from kontobahn.settings import Settings
@@ -33,7 +35,7 @@ class Group(NamedTuple):
         return f"{self.requests};w={self.window_seconds}"
 
 
-class Hit(NamedTuple):
+class Hit(msgspec.Struct, frozen=True, gc=False):
     allowed: bool
     limit: int
     remaining: int

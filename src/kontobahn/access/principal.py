@@ -18,6 +18,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 # Choice 48: the roles of people and keys. Each may do what the one before it may.
 Role = Literal["read_only", "bookkeeping", "member", "admin", "owner"]
 ROLES: tuple[Role, ...] = get_args(Role)
+_RANKS = {role: rank for rank, role in enumerate(ROLES)}
 # The roles that a person may have in an organisation that is not their own.
 ClientRole = Literal["read_only", "bookkeeping", "member", "admin"]
 CLIENT_ROLES: tuple[ClientRole, ...] = get_args(ClientRole)
@@ -127,7 +128,7 @@ class Principal(NamedTuple):
         return f"key:{self.key_id}" if self.key_id else f"user:{self.user_id}"
 
     def may(self, role: Role) -> bool:
-        return ROLES.index(self.role) >= ROLES.index(role)
+        return _RANKS[self.role] >= _RANKS[role]
 
     def has_scope(self, wanted: tuple[Scope, ...]) -> bool:
         """Returns whether one of these scopes is its own. An endpoint that names none is closed to keys with a list."""

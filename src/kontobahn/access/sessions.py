@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 from kontobahn import log
@@ -413,11 +414,11 @@ class Authenticator:
         self._clock = clock
         self._cached: dict[str, tuple[float, Principal | Unauthorized]] = {}
 
-    async def by_key(self, token: str) -> Principal:
-        return await self._authenticate(token, API_KEY_PREFIX, "an API key", keys.authenticate)
+    def by_key(self, token: str) -> Awaitable[Principal]:
+        return self._authenticate(token, API_KEY_PREFIX, "an API key", keys.authenticate)
 
-    async def by_session(self, token: str) -> Principal:
-        return await self._authenticate(token, SESSION_PREFIX, "a session token", authenticate)
+    def by_session(self, token: str) -> Awaitable[Principal]:
+        return self._authenticate(token, SESSION_PREFIX, "a session token", authenticate)
 
     async def _authenticate(self, token: str, prefix: str, kind: str, authenticate: Authenticate) -> Principal:
         # A cached session says nothing about a key: no token is both.

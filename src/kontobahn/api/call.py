@@ -84,8 +84,6 @@ def check_allowed(endpoint: Endpoint, principal: Principal) -> None:
 
 def check_session(endpoint: Endpoint, principal: Principal, now: int) -> None:
     """Raises Forbidden if a signed-in person has to add a second factor, or to confirm who they are, before this call."""
-    if principal.session_id is None:
-        return
     if principal.must_add_factor and not endpoint.without_factor:
         raise Forbidden(
             "Your organisation requires a second factor, and you have none yet. Add one in the dashboard, under your profile."

@@ -9,7 +9,9 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
+from typing import Any, Literal, TypedDict, Unpack, get_type_hints
+
+import msgspec
 
 from kontobahn.access.principal import Role, Scope
 from kontobahn.api.wire import MAX_PLAIN_BYTES, Body, BodyDecoder, Query, QueryDecoder, RawBody, Upload
@@ -27,7 +29,7 @@ AS_OF = "X-Data-As-Of"
 SMALL_BODY, JSON_BODY, BODY_WITH_ROWS, BODY_WITH_RECEIPTS = 16 * 1024, 1024 * 1024, MAX_PLAIN_BYTES, 28 * 1024 * 1024
 
 
-class Endpoint(NamedTuple):
+class Endpoint(msgspec.Struct, frozen=True):
     # Its name in settings, the credit statement and metrics.
     name: str
     method: Method

@@ -121,11 +121,11 @@ class Exchange:
         "call",
         "endpoint",
         "error",
+        "group",
         "headers",
         "held",
         "hit",
         "ip",
-        "policy",
         "principal",
         "request_id",
         "scope",
@@ -141,8 +141,9 @@ class Exchange:
         self.request_id = _request_id(self.headers.get(b"x-request-id"))
         self.endpoint: Endpoint | None = None
         self.principal: Principal | None = None
+        # The rate limit that it counts for, once it has been counted.
+        self.group = ""
         self.hit: Hit | None = None
-        self.policy = b""
         self.call: Call | None = None
         # The sentence that it is refused with, and the field that is at fault.
         self.error: tuple[str, str] = ("", "")
@@ -215,7 +216,7 @@ async def send_json(
     send: Send, pool: Pool, answer: StoredAnswer, headers: list[Header], accept_encoding: bytes | None = None
 ) -> None:
     parts = answer.parts or (answer.body,)
-    size = sum(map(len, parts))
+    size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
     headers += (_JSON, _NO_STORE, _NO_SNIFF)
     if size >= COMPRESS_FROM_BYTES:
         headers.append((b"vary", b"accept-encoding"))
@@ -388,12 +389,7 @@ class RunningRequests:
 # --- Answers as bytes: a long list is encoded in slices beside the event loop, so that other calls run in between
 
 
-async def encode_answer(answer: Any, pool: Pool) -> bytes:
-    # The effect is written and the price paid: an answer is never refused for want of a place to wait for a thread.
-    return await pool.run_anyway(_encode_in_slices, answer) if _is_long(answer) else encode(answer)
-
-
-def _is_long(answer: Any) -> bool:
+def is_long(answer: Any) -> bool:
     if isinstance(answer, list):
         return len(answer) > INLINE_ITEMS
     for name in getattr(answer, "__struct_fields__", ()):
@@ -401,6 +397,11 @@ def _is_long(answer: Any) -> bool:
         if isinstance(value, list) and len(value) > INLINE_ITEMS:
             return True
     return False
+
+
+async def encode_in_slices(answer: Any, pool: Pool) -> bytes:
+    # The effect is written and the price paid: an answer is never refused for want of a place to wait for a thread.
+    return await pool.run_anyway(_encode_in_slices, answer)
 
 
 def _encode_in_slices(answer: Any) -> bytes:

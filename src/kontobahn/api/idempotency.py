@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from kontobahn.api.wire import FileDownload
 from kontobahn.clock import DAY, HOUR, SECOND
 from kontobahn.db import Tx
@@ -34,7 +36,7 @@ class Claim(NamedTuple):
     lease_microseconds: int
 
 
-class StoredAnswer(NamedTuple):
+class StoredAnswer(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     # For a file; empty for JSON. Only reads answer with files, so these are never stored.

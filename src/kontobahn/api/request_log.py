@@ -42,7 +42,7 @@ _OF_OURS = frozenset(("reason", "why", "what", "state", "methods"))
 _IS_PLAIN = re.compile(r"[0-9]{1,6}|[0-9]{4}-[0-9]{2}-[0-9]{2}|true|false")
 
 
-class Noted(NamedTuple):
+class Noted(msgspec.Struct, frozen=True, gc=False):
     """A call as it was answered."""
 
     at: int

@@ -28,9 +28,10 @@ from kontobahn.api.exchange import (
     Scope,
     Send,
     decode_body,
-    encode_answer,
+    encode_in_slices,
     error_body,
     error_headers,
+    is_long,
     send_file,
     send_json,
 )
@@ -77,23 +78,26 @@ class Api:
     """The ASGI application below /v2."""
 
     def __init__(self, dependencies: ApiDependencies) -> None:
-        self._dependencies = dependencies
-        self._settings = dependencies.context.settings
+        self._context, self._settings = dependencies.context, dependencies.context.settings
+        self._clock, self._routes = dependencies.clock, dependencies.routes
+        self._authenticator, self._answered = dependencies.authenticator, dependencies.answered
+        self._windows, self._groups = dependencies.windows, dependencies.groups
         self._prices = {
             item.name: self._settings.prices.get(item.name, item.cost) for item in dependencies.routes.endpoints
         }
-        self._policies = {group.name: group.policy.encode() for group in dependencies.groups.values()}
+        self._limit_headers = {
+            group.name: ((b"ratelimit-limit", b"%d" % group.requests), (b"ratelimit-policy", group.policy.encode()))
+            for group in dependencies.groups.values()
+        }
         self._pool = dependencies.context.part(Pool)
         self._bodies, self._pace = BodyMemory(self._settings.body_memory_bytes), Pace(self._settings)
         self.uploads = Uploads(self._settings, self._pace)
         self._lowest_logged = log.lowest_status(self._settings.log_requests)
         self._running = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        # Made by whoever waits for the end of running calls.
+        self._idle: asyncio.Event | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, ip: str) -> None:
-        if not self._running:
-            self._idle.clear()
         self._running += 1
         exchange = Exchange(scope, ip)
         try:
@@ -111,17 +115,20 @@ class Api:
             if upload is not None and not upload.work_goes_on:
                 upload.file.close()
             self._running -= 1
-            if not self._running:
+            if not self._running and self._idle is not None:
                 self._idle.set()
 
     async def finish_running(self, seconds: float) -> None:
         """Waits for running calls to end."""
+        self._idle = asyncio.Event()
         try:
             async with asyncio.timeout(seconds):
-                await self._idle.wait()
+                while self._running:
+                    self._idle.clear()
+                    await self._idle.wait()
         except TimeoutError:
             log.warning("shutdown_left_calls_running", calls=self._running)
-        await self._dependencies.context.part(DeferredWrites).close()
+        await self._context.part(DeferredWrites).close()
 
     def close(self) -> None:
         """Ends the threads, once no call is running."""
@@ -159,7 +166,7 @@ class Api:
     async def _handle(self, exchange: Exchange, receive: Receive) -> StoredAnswer:
         scope = exchange.scope
         path = scope["path"]
-        found = self._dependencies.routes.find(path) if len(path) <= MAX_PATH_LENGTH else None
+        found = self._routes.find(path) if len(path) <= MAX_PATH_LENGTH else None
         endpoint = exchange.endpoint = found[0].get(scope["method"]) if found else None
         refusal = await self._identify(exchange)
         work_for(exchange.principal.organization_id if exchange.principal else block_of(exchange.ip))
@@ -172,7 +179,8 @@ class Api:
             if exchange.principal is None:
                 raise refusal or _missing_key(endpoint)
             check_allowed(endpoint, exchange.principal)
-            check_session(endpoint, exchange.principal, self._dependencies.clock.now())
+            if exchange.principal.session_id is not None:
+                check_session(endpoint, exchange.principal, self._clock.now())
         parameters = _path_parameters(endpoint, found[1])
         query = endpoint.query_decoder.decode(scope.get("query_string", b""))
         arguments: dict[str, Any] = parameters
@@ -186,15 +194,9 @@ class Api:
             body = await self._body(exchange, endpoint, receive)
             if body is not None:
                 arguments["body"] = body
-        call = Call(
-            self._dependencies.context,
-            endpoint,
-            exchange.principal,
-            exchange.request_id,
-            exchange.ip,
-            query.quelle,
-        )
-        call.headers |= warning(endpoint, query)
+        call = Call(self._context, endpoint, exchange.principal, exchange.request_id, exchange.ip, query.quelle)
+        if endpoint.walk_warning:
+            call.headers |= warning(endpoint, query)
         call.price = self._prices[endpoint.name]
         if call.price and endpoint.free_as_dropdown:
             call.price = await self._price_as_dropdown(exchange, call.price, query)
@@ -236,7 +238,8 @@ class Api:
             return StoredAnswer(call.status, answer.content, answer.media_type, answer.file_name)
         if isinstance(answer, Ready):
             return StoredAnswer(call.status, b"", parts=answer.parts)
-        stored = StoredAnswer(call.status, await encode_answer(answer, self._pool))
+        body = await encode_in_slices(answer, self._pool) if is_long(answer) else encode(answer)
+        stored = StoredAnswer(call.status, body)
         if call.claim is not None:
             await call.context.db.write_together(
                 call.claim.scope, idempotency.complete, call.context.vault, call.claim, stored
@@ -263,11 +266,11 @@ class Api:
         key = exchange.header(b"x-api-key")
         try:
             if key is not None:
-                exchange.principal = await self._dependencies.authenticator.by_key(key.strip())
+                exchange.principal = await self._authenticator.by_key(key.strip())
             elif exchange.endpoint is not None and exchange.endpoint.caller == "key or session":
                 bearer = exchange.header(b"authorization")
                 if bearer is not None and bearer[:7].lower() == "bearer ":
-                    exchange.principal = await self._dependencies.authenticator.by_session(bearer[7:].strip())
+                    exchange.principal = await self._authenticator.by_session(bearer[7:].strip())
         except Unauthorized as refusal:
             return refusal
         except Unavailable:
@@ -283,9 +286,9 @@ class Api:
         name = endpoint.group if endpoint is not None else limits.group_of(exchange.scope["path"])
         by_key = principal is not None and name == limits.API
         identity = f"key:{principal.caller_id}" if principal and by_key else f"ip:{block_of(exchange.ip)}"
-        group = self._dependencies.groups[name]
-        exchange.hit = hit = await self._dependencies.windows.hit(group, identity)
-        exchange.policy = self._policies[name]
+        group = self._groups[name]
+        exchange.hit = hit = await self._windows.hit(group, identity)
+        exchange.group = name
         if not hit.allowed:
             raise TooManyRequests(
                 f"Too many requests: {group.requests} in {group.window_seconds} seconds are allowed."
@@ -300,15 +303,15 @@ class Api:
         purpose = exchange.header(b"x-request-purpose") or getattr(query, "zweck", None) or ""
         if purpose.strip().lower() != "dropdown":
             return price
-        group = self._dependencies.groups[limits.DROPDOWN]
-        hit = await self._dependencies.windows.hit(group, f"key:{exchange.principal.caller_id}")
+        group = self._groups[limits.DROPDOWN]
+        hit = await self._windows.hit(group, f"key:{exchange.principal.caller_id}")
         return 0 if hit.allowed else price
 
     async def _claim(self, exchange: Exchange, endpoint: Endpoint, call: Call) -> StoredAnswer | None:
         raw_key = exchange.header(b"idempotency-key")
         if raw_key is None or endpoint.takes_raw_body:
             return None
-        scope, context = exchange.scope, self._dependencies.context
+        scope, context = exchange.scope, self._context
         make_claim = partial(
             idempotency.make_claim,
             scope=exchange.principal.organization_id if exchange.principal else f"{idempotency.PUBLIC}/{exchange.ip}",
@@ -330,12 +333,9 @@ class Api:
         hit = exchange.hit
         if hit is not None:
             # Choice 5: on every response, errors included.
-            headers += [
-                (b"ratelimit-limit", b"%d" % hit.limit),
-                (b"ratelimit-remaining", b"%d" % hit.remaining),
-                (b"ratelimit-reset", b"%d" % hit.reset_seconds),
-                (b"ratelimit-policy", exchange.policy),
-            ]
+            headers += self._limit_headers[exchange.group]
+            headers.append((b"ratelimit-remaining", b"%d" % hit.remaining))
+            headers.append((b"ratelimit-reset", b"%d" % hit.reset_seconds))
         if exchange.call is not None:
             if exchange.call.headers:
                 headers += exchange.call.headers.items()
@@ -358,11 +358,11 @@ class Api:
         seconds = time.perf_counter() - exchange.started
         organization_id = principal.organization_id if principal else None
         noted = Noted(
-            self._dependencies.clock.now(), principal.caller_id if principal else None, call.quelle if call else "",
+            self._clock.now(), principal.caller_id if principal else None, call.quelle if call else "",
             exchange.endpoint, scope["path"], scope.get("query_string", b""), status, exchange.request_id,
             call.charged if call else 0, round(seconds * 1_000_000), *exchange.error,
         )  # fmt: skip
-        self._dependencies.answered.note(noted, organization_id, was_run=call is not None)
+        self._answered.note(noted, organization_id, was_run=call is not None)
         if status >= self._lowest_logged:
             log.info(
                 "call", request_id=exchange.request_id,

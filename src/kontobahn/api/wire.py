@@ -284,9 +284,13 @@ class QueryDecoder:
         # Choice 1: `connectionId` and `connection_id` are the same name.
         return {_plain(name): name for name in self.names}
 
+    @cached_property
+    def _requires_something(self) -> bool:
+        return any(field.required for field in msgspec.structs.fields(self._struct))
+
     def decode(self, query_string: bytes) -> Query:
         if not query_string:
-            return self._convert({})
+            return self._convert({}) if self._requires_something else self._struct()
         if len(query_string) > MAX_QUERY_BYTES:
             raise BadRequest(f"The query is longer than {MAX_QUERY_BYTES} bytes.")
         values: dict[str, str] = {}

@@ -14,6 +14,8 @@ from concurrent.futures import Future
 from functools import update_wrapper
 from typing import Any, Concatenate, Final, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
+import msgspec
+
 from kontobahn.threads import FairQueue, worked_for
 
 P = ParamSpec("P")
@@ -133,7 +135,7 @@ class Promise(Protocol):
 # --- Questions and rounds
 
 
-class Question(NamedTuple):
+class Question(msgspec.Struct, frozen=True, gc=False):
     """A statement whose answer is wanted as the method of this name of a transaction returns it."""
 
     sql: str
@@ -152,19 +154,22 @@ def ask(sql: str, *params: Any) -> Question:
 
 def ask_one(sql: str, *params: Any) -> Rounds[Row | None]:
     """A round with one question, for `yield from`. Returns the first row, or None."""
+    row: Row | None
     [row] = yield [Question(sql, params)]
-    return cast(Row | None, row)
+    return row
 
 
 def ask_all(sql: str, *params: Any) -> Rounds[list[Row]]:
+    rows: list[Row]
     [rows] = yield [Question(sql, params, "all")]
-    return cast(list[Row], rows)
+    return rows
 
 
 def ask_texts(sql: str, *params: Any) -> Rounds[list[bytes]]:
     """The only column of all rows, a text, in UTF-8."""
+    texts: list[bytes]
     [texts] = yield [Question(sql, params, "texts")]
-    return cast(list[bytes], texts)
+    return texts
 
 
 def run_rounds(rounds: Rounds[T], answer: Callable[[Sequence[Question]], Sequence[Any]]) -> T:
@@ -221,7 +226,7 @@ def finish_short(rounds: Rounds[T], answer: Any) -> T:
     try:
         rounds.send((answer,))
     except StopIteration as end:
-        return cast(T, end.value)
+        return end.value  # type: ignore[no-any-return]
     raise AssertionError("a short read asks once: what asks again is a plain unit for Database.read")
 
 

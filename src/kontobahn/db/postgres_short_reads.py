@@ -182,7 +182,7 @@ class _Connection:
         return len(self._waiting) >= MAX_WAITING
 
     def ask(self, waiting: _Waiting) -> None:
-        sql, params, _ = waiting.question
+        sql, params = waiting.question.sql, waiting.question.params
         self._waiting.append(waiting)
         if self._session.busy_since is None:
             self._session.busy_since = time.monotonic()

@@ -204,7 +204,7 @@ def test_a_repeat_with_the_same_key_is_the_same_file(service: Service, bank: Fil
 def test_two_files_made_at_once_share_no_order(service: Service, bank: FileBank) -> None:
     bank.pay()
     principal = service.db.read_now(keys.authenticate, service.vault.token_hash(bank.key), service.clock.now())
-    banking = service.application.api._dependencies.context.part(Banking)
+    banking = service.application.context.part(Banking)
     wanted = order_files.Selection(
         account_id=int(bank.account_id()), payment_ids=None, template=None, include_taken=True
     )

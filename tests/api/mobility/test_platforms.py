@@ -41,7 +41,7 @@ def report(holder: str, reference: str, *, cancelled: bool = False, **more: Any)
 
 def connect(service: Service, shop: Shop, platform: TicketPlatform, **more: Any) -> str:
     """A customer whose tickets are sold there."""
-    mobility = service.application.api._dependencies.context.part(Mobility)
+    mobility = service.application.context.part(Mobility)
     mobility.platforms[platform.name] = platform
     customer_id = shop.customer(**more)
     service.db.write_now(
