@@ -20,7 +20,8 @@ from kontobahn.errors import Unavailable
 from tests.api.banking.test_feed_walks import Follower
 from tests.api.banking.test_statement_calls import FIRST, report, send
 from tests.api.banking.test_statement_calls import SECOND as SECOND_SHEET
-from tests.bank_builder import Bank, account_facts, facts
+from tests.bank_builder import IBAN as FETCHED
+from tests.bank_builder import Bank, account_facts, events, facts
 from tests.harness import Organization, Service
 from tests.statement_builder import IBAN, OTHER_IBAN, Booking, Sheet, camt, follow_up
 from tests.waiting import PATIENCE_SECONDS, eventually
@@ -299,3 +300,107 @@ def test_many_transactions_of_a_removed_connection_are_gone_at_once_and_reported
     assert count(service, STORED) == before
     assert count(service, "SELECT COUNT(*) FROM banking_departures") == 0
     assert report(send(service, owner, camt(LARGE)))["added"] == len(LARGE.bookings)
+
+
+# --- A fetch for an account that is there
+
+
+KNOWN = [facts(-100 - number, f"SVWZ+Rechnung {number}", provider_ref=f"R{number}") for number in range(3)]
+# Equal ones, each of which is a booking of its own, and one that was announced and is withdrawn.
+NEW = [
+    *(facts(-100 - number, f"SVWZ+Rechnung {number}", provider_ref=f"R{number}") for number in range(3, 9)),
+    *(facts(-7_00, "SVWZ+Porto") for _ in range(3)),
+]
+ANNOUNCED = facts(-55_00, "SVWZ+Vorgemerkt", status="pending", provider_ref="P")
+
+
+class Grown:
+    """A connection whose account has a few bookings, at a bank that has many by now."""
+
+    def __init__(self, service: Service, owner: Organization) -> None:
+        self._service, self._owner = service, owner
+        self._bank = Bank(service)
+        self.row = self._bank.connected(owner, *KNOWN, ANNOUNCED)
+        snapshot = self._bank.provider.snapshots[self.row.provider_ref]
+        self.snapshot = snapshot._replace(
+            accounts=[account_facts(balance_minor=1_00)], transactions=reports.Gathered([*KNOWN, *NEW])
+        )
+        self._bank.provider.snapshots[self.row.provider_ref] = self.snapshot
+
+    def fetch(self) -> None:
+        told = self._bank.deliver(self._owner.id, kind="ConnectionFinished", provider_ref=self.row.provider_ref)
+        assert told.status_code == 200
+        eventually(lambda: self.balance() == 1)
+
+    def balance(self) -> float:
+        [account] = self._service.get(ACCOUNTS, self._owner.key).json()["data"]
+        return float(account["balance"])
+
+
+def test_a_large_fetch_for_an_account_that_is_there_is_stored_in_slices_and_ends_as_if_it_came_at_once(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown, follower = Grown(service, owner), Anybody(service, owner.key)
+    follower.finish({row["id"]: row for row in listed(service, owner, FETCHED)})
+    slices = list[tuple[int, float]]()
+
+    def between(*args: Any) -> int:
+        slices.append((len(listed(service, owner, FETCHED)), grown.balance()))
+        return 1
+
+    monkeypatch.setattr(arrivals, "fitting_length", between)
+    grown.fetch()
+    assert len(slices) > 2
+    # What was stored before is seen; the balance comes last.
+    assert [number for number, _ in slices] == sorted({number for number, _ in slices})
+    assert {balance for _, balance in slices} == {100.0}
+    mine = listed(service, owner, FETCHED)
+    assert sorted(row["amount"] for row in mine) == sorted(one.amount_minor / 100 for one in [*KNOWN, *NEW])
+    follower.finish({row["id"]: row for row in mine})
+    [account] = service.get(ACCOUNTS, owner.key).json()["data"]
+    assert account["extra"]["transactions_count"] == {"posted": len(mine), "pending": 0}
+    assert len(events(service, owner)) == 1
+    monkeypatch.setattr(arrivals, "LARGE", 1_000)
+    neighbour = service.organization()
+    Grown(service, neighbour).fetch()
+    assert shown(listed(service, neighbour, FETCHED)) == shown(mine)
+
+
+def test_a_fetch_that_broke_off_between_two_slices_brings_each_booking_once(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown, stored = Grown(service, owner), list[Any]()
+    store = arrivals._store_some
+
+    def dying(tx: Tx, *args: Any) -> arrivals.Ahead | None:
+        if len(stored) == 2:
+            raise Unavailable("The process has died.")
+        stored.append(args)
+        return store(tx, *args)
+
+    monkeypatch.setattr(arrivals, "_store_some", dying)
+    with pytest.raises(Unavailable):
+        reports.arrive(service.db, "scripted", grown.snapshot, None)
+    assert len(KNOWN) + 1 < len(listed(service, owner, FETCHED)) < len(KNOWN) + len(NEW)
+    monkeypatch.undo()
+    grown.fetch()
+    amounts = sorted(row["amount"] for row in listed(service, owner, FETCHED))
+    assert amounts == sorted(one.amount_minor / 100 for one in [*KNOWN, *NEW])
+
+
+def test_a_fetch_goes_into_no_account_that_was_removed_between_two_slices(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown, before = Grown(service, owner), count(service, STORED)
+    store = arrivals._store_some
+
+    def removed(tx: Tx, *args: Any) -> arrivals.Ahead | None:
+        made = store(tx, *args)
+        connections.remove(tx, owner.id, grown.row.id, at_once=True)
+        return made
+
+    monkeypatch.setattr(arrivals, "_store_some", removed)
+    written = reports.arrive(service.db, "scripted", grown.snapshot, None)
+    assert service.db.write_now(reports.apply_finished, "scripted", grown.snapshot, None, written) is None
+    assert count(service, STORED) == before - len(KNOWN) - 1
+    assert service.get(ACCOUNTS, owner.key).json() == {"data": []}

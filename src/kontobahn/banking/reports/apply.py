@@ -10,9 +10,9 @@ import pickle
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from typing import Any, BinaryIO, NamedTuple
 
 from kontobahn import log
@@ -20,7 +20,7 @@ from kontobahn.access import users
 from kontobahn.api.call import Context
 from kontobahn.banking.connections import accounts, rules, sources
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.connections.accounts import emit_refresh_complete
+from kontobahn.banking.connections.accounts import AccountRow, emit_refresh_complete
 from kontobahn.banking.connections.flows import FLOWS, FlowRow, find
 from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow
 from kontobahn.banking.payments import store as payments
@@ -33,6 +33,7 @@ from kontobahn.banking.provider import (
     ConnectionFailed,
     ConnectionFinished,
     ConnectionGone,
+    NotRead,
     PaymentReported,
     PersonHere,
     ProviderDown,
@@ -42,7 +43,7 @@ from kontobahn.banking.provider import (
     TransactionFacts,
 )
 from kontobahn.banking.transactions import arrivals
-from kontobahn.banking.transactions.arrivals import Arrivals, Expected
+from kontobahn.banking.transactions.arrivals import Ahead, Arrivals, Expected
 from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
 from kontobahn.banking.transactions.recognition import Delivery, references_of
 from kontobahn.banking.transactions.wire import Reported, reported, texts_of
@@ -381,8 +382,8 @@ def _replace_placeholder(tx: Tx, flow: FlowRow, snapshot: Snapshot, number: str 
 
 
 def arrive(db: Database, provider: str, snapshot: Snapshot, pending_token: str | None) -> Arrivals:
-    """Writes the transactions of new accounts that have many, in slices that nobody sees, before the transaction that stores what the
-    bank reports."""
+    """Writes many transactions of an account in slices, before the transaction that stores what the bank reports: those of a new account
+    where nobody sees them."""
     found = snapshot.transactions
     if not isinstance(found, Gathered):
         return arrivals.NONE
@@ -398,7 +399,50 @@ def arrive(db: Database, provider: str, snapshot: Snapshot, pending_token: str |
         for facts in snapshot.accounts
         if db.read_now(sources.find, organization_id, connection_id or "", facts) is None
     ]  # fmt: skip
-    return arrivals.arrive(db, organization_id, expected)
+    arrived = arrivals.arrive(db, organization_id, expected)
+    if connection_id is None:
+        return arrived
+    return arrived._replace(ahead=_store_ahead(db, organization_id, connection_id, snapshot, found))
+
+
+def _store_ahead(
+    db: Database, organization_id: str, connection_id: str, snapshot: Snapshot, found: Gathered
+) -> dict[Hashable, Ahead]:
+    """Stores most of what is reported of accounts that the connection has, if it is much."""
+    stored: dict[Hashable, Ahead] = {}
+    for facts in snapshot.accounts:
+        if found.count_of(facts.provider_ref) < arrivals.LARGE:
+            continue
+        account = partial(_locked_account, organization_id, connection_id, snapshot.accounts, facts)
+        delivery = _delivery(connection_id, snapshot, facts, found)
+        ahead = arrivals.store_ahead(db, account, delivery, found.of_account(facts.provider_ref))
+        if ahead is not None:
+            stored[facts.provider_ref] = ahead
+    return stored
+
+
+def _locked_account(
+    organization_id: str, connection_id: str, reported: list[AccountFacts], facts: AccountFacts, tx: Tx
+) -> AccountRow | None:
+    """Returns the account, if the connection has it under this name."""
+    if connections.look_up_locked(tx, organization_id, connection_id) is None:
+        return None
+    sources.lock(tx, organization_id, reported)
+    is_known = any(
+        source.provider_ref == facts.provider_ref
+        for source in sources.of_connection(tx, organization_id, connection_id)
+    )
+    return sources.find(tx, organization_id, connection_id, facts) if is_known else None
+
+
+def _delivery(connection_id: str, snapshot: Snapshot, facts: AccountFacts, found: Gathered) -> Delivery:
+    is_whole = not snapshot.is_partial and not any(part.is_lost for part in _not_read(snapshot, facts))
+    references = cache(lambda: references_of(found.of_account(facts.provider_ref)))
+    return Delivery(connection_id, is_whole=is_whole, references=references)
+
+
+def _not_read(snapshot: Snapshot, facts: AccountFacts) -> list[NotRead]:
+    return [part for part in snapshot.not_read if part.account_ref == facts.provider_ref]
 
 
 def _owner_of(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str | None) -> tuple[str, str | None] | None:
@@ -413,7 +457,7 @@ def _owner_of(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str | No
 def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot, written: Arrivals = arrivals.NONE) -> Counts:
     found = snapshot.transactions
     transactions = found if isinstance(found, Gathered) else Gathered(found)
-    added = modified = removed = 0
+    counts = Counts(0, 0, 0)
     sources.lock(tx, row.organization_id, snapshot.accounts)
 
     def number(facts: AccountFacts) -> int | None:
@@ -423,24 +467,23 @@ def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot, written: Arr
     reached = sources.open_some(tx, row.organization_id, row.id, snapshot.accounts, number)
     for account_facts, known in zip(snapshot.accounts, reached, strict=True):
         account = sources.tell_balance(tx, known, row.id, account_facts.balance_minor, account_facts.balance_on)
-        not_read = [found for found in snapshot.not_read if found.account_ref == account_facts.provider_ref]
-        account = accounts.tell_not_read(tx, account, [found.sentence for found in not_read])
-        is_whole = not snapshot.is_partial and not any(found.is_lost for found in not_read)
-        reported = partial(transactions.of_account, account_facts.provider_ref)
-        delivery = Delivery(row.id, is_whole=is_whole, references=partial(_references, reported))
-        ingest = TransactionIngest(tx, account, delivery)
-        arrived = written.by_key.get(account_facts.provider_ref)
+        account = accounts.tell_not_read(tx, account, [part.sentence for part in _not_read(snapshot, account_facts)])
+        delivery = _delivery(row.id, snapshot, account_facts, transactions)
+        ref = account_facts.provider_ref
+        arrived, ahead = written.by_key.get(ref), written.ahead.get(ref)
+        ahead = ahead if ahead is not None and ahead.account_id == account.id else None
+        ingest = TransactionIngest(tx, account, delivery, ahead and ahead.seen)
         if arrived is not None and arrived.account_id == account.id:
             ingest.take_in(arrived.rows, arrived.first_id, arrived.size)
         else:
-            ingest.add(reported())
-        if is_whole:
+            ingest.add(ahead.rest if ahead else transactions.of_account(ref))
+        if delivery.is_whole:
             ingest.remove_missing_pending()
-        counts = ingest.finish()
-        added, modified, removed = added + counts.added, modified + counts.modified, removed + counts.removed
+        counts = counts.joined(ingest.finish())
+        counts = counts.joined(ahead.counts) if ahead else counts
     _tell_of_others(tx, row, snapshot)
     _tell_of_strangers(tx, row, snapshot)
-    return Counts(added, modified, removed)
+    return counts
 
 
 def _tell_of_others(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> None:
@@ -459,10 +502,6 @@ def _tell_of_strangers(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> None:
     connections.tell_not_read(
         tx, row, [found.sentence for found in snapshot.not_read if found.account_ref not in known]
     )
-
-
-def _references(reported: Callable[[], Iterable[Reported]]) -> frozenset[str]:
-    return references_of(reported())
 
 
 def apply_failed(tx: Tx, provider: str, report: ConnectionFailed) -> bool:

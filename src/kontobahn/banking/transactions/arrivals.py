@@ -3,6 +3,9 @@
 Nobody sees them, because an account that does not exist has no transactions. Their numbers lie so far ahead of those of the
 organisation that others take theirs below them meanwhile; the transaction that creates the account moves the counters beyond them, so
 that numbers still rise in the order of appearing. Rows that no account was created for are swept away by a job.
+
+What a bank reports of an account that is there already cannot be hidden. It is stored in slices as well (`store_ahead`), in the order in
+which the bank reports it, as if it came page by page; the last of it comes with the balance, in the transaction that ends the fetch.
 """
 
 from __future__ import annotations
@@ -13,7 +16,18 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kontobahn.banking import ids
-from kontobahn.banking.transactions.ingest import INSERT, NewRows, Owner, chunks, remove_rows, rows_of
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.transactions.ingest import (
+    INSERT,
+    Counts,
+    NewRows,
+    Owner,
+    TransactionIngest,
+    chunks,
+    remove_rows,
+    rows_of,
+)
+from kontobahn.banking.transactions.recognition import Delivery, Seen
 from kontobahn.banking.transactions.wire import Reported
 from kontobahn.db import Database, Row, Tx, fitting_length, leases
 
@@ -75,14 +89,25 @@ class Arrived(NamedTuple):
         )
 
 
+class Ahead(NamedTuple):
+    """A delivery for an account that was there: the part that is stored already, and the bookings that are not."""
+
+    account_id: int
+    seen: Seen
+    counts: Counts
+    rest: list[Reported]
+
+
 class Arrivals(NamedTuple):
     """The accounts of one delivery whose rows are written already, by their keys; and new connections by their names."""
 
     by_key: dict[Hashable, Arrived]
     connections: dict[str, str]
+    # The accounts that were there before.
+    ahead: dict[Hashable, Ahead]
 
 
-NONE = Arrivals({}, {})
+NONE = Arrivals({}, {}, {})
 
 
 class _Numbers(NamedTuple):
@@ -111,7 +136,7 @@ def arrive(db: Database, organization_id: str, expected: Iterable[Expected]) -> 
             )  # fmt: skip
             if account.connection_id is None:
                 made[account.connection_name] = numbers.connection_id
-    return Arrivals(arrived, made)
+    return Arrivals(arrived, made, {})
 
 
 def _begin(tx: Tx, organization_id: str, expected: list[Expected]) -> list[_Numbers]:
@@ -165,6 +190,42 @@ def _write_some(tx: Tx, organization_id: str, account_id: int, rows: list[tuple[
         return False
     tx.many(INSERT, rows)
     return True
+
+
+# --- Accounts that are there
+
+
+def store_ahead(
+    db: Database, account: Callable[[Tx], AccountRow | None], delivery: Delivery, bookings: Iterable[Reported]
+) -> Ahead | None:
+    """Stores the bookings but for the last of them. `account` returns the account as it is under its lock; None if it is gone, as is what
+    this returns then.
+
+    A process that dies leaves what it has stored: each is a booking of the bank, and is recognised when the bank reports it again.
+    """
+    found, length = chunks(bookings), 1
+    whole, rest = Ahead(0, Seen(set(), set()), Counts(0, 0, 0), []), next(found, [])
+    while following := list(islice(found, length)):
+        some, rest = [rest, *following[:-1]], following[-1]
+        started = time.monotonic()
+        stored = db.write_now(_store_some, account, delivery, some, whole)
+        if stored is None:
+            return None
+        whole = stored
+        length = fitting_length(length, time.monotonic() - started, 1, MAX_CHUNKS)
+    return whole._replace(rest=rest)
+
+
+def _store_some(
+    tx: Tx, find: Callable[[Tx], AccountRow | None], delivery: Delivery, some: list[list[Reported]], before: Ahead
+) -> Ahead | None:
+    account = find(tx)
+    if account is None or before.account_id not in (0, account.id):
+        return None
+    ingest = TransactionIngest(tx, account, delivery, before.seen)
+    for chunk in some:
+        ingest.add(chunk)
+    return Ahead(account.id, ingest.seen, before.counts.joined(ingest.finish()), [])
 
 
 # --- Sweeping away

@@ -17,7 +17,7 @@ from kontobahn.banking import ids
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments.store import apply_debits, find_paid
 from kontobahn.banking.provider import TransactionFacts
-from kontobahn.banking.transactions.recognition import KNOWN, Delivery, KnownRow, Parts, Recognition
+from kontobahn.banking.transactions.recognition import KNOWN, Delivery, KnownRow, Parts, Recognition, Seen
 from kontobahn.banking.transactions.wire import Reported, Transaction, TransactionDetail, parse_description, texts_of
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
@@ -72,15 +72,19 @@ class Counts(NamedTuple):
     modified: int
     removed: int
 
+    def joined(self, more: Counts) -> Counts:
+        return Counts(self.added + more.added, self.modified + more.modified, self.removed + more.removed)
+
 
 class TransactionIngest:
-    """Ingests one delivery for one account; `finish` updates the account's counts and the payments whose debits came."""
+    """Ingests one delivery for one account, or the rest of one of which some was `seen` before; `finish` updates the account's counts
+    and the payments whose debits came."""
 
-    def __init__(self, tx: Tx, account: AccountRow, delivery: Delivery) -> None:
+    def __init__(self, tx: Tx, account: AccountRow, delivery: Delivery, seen: Seen | None = None) -> None:
         self._tx = tx
         self._account = account
         self._connection_id = delivery.source
-        self._rows = Recognition(tx, account, delivery)
+        self._rows = Recognition(tx, account, delivery, seen)
         # Posted debits of payments: (payment, amount).
         self._debits: list[tuple[int, int]] = []
         self._posted = self._pending_count = 0
@@ -124,6 +128,10 @@ class TransactionIngest:
     def _posted_on(self, known: KnownRow) -> str:
         return (self._read(known).extra.posting_date or date.fromisoformat(known.made_on)).isoformat()
 
+    @property
+    def seen(self) -> Seen:
+        return Seen(self._rows.matched, self._rows.written)
+
     def finish(self) -> Counts:
         self._tx.run(
             "UPDATE banking_accounts SET posted = posted + ?, pending = pending + ? WHERE organization_id = ? AND id = ?",
@@ -147,7 +155,9 @@ class TransactionIngest:
 
     def take_in(self, made: NewRows, first_id: int, count: int) -> None:
         """Counts rows that are written."""
-        self._rows.matched.update(range(first_id, first_id + count))
+        numbers = range(first_id, first_id + count)
+        self._rows.matched.update(numbers)
+        self._rows.written.update(numbers)
         self._posted += made.posted
         self._pending_count += made.pending
         self._debits += made.debits

@@ -82,10 +82,21 @@ class Delivery(NamedTuple):
     references: Callable[[], Container[str]] = frozenset
 
 
-class Recognition:
-    """Finds the rows of one delivery's bookings; `matched` are those found, or written for it."""
+class Seen(NamedTuple):
+    """The rows that bookings of a delivery have, which may come in several transactions."""
 
-    def __init__(self, tx: Tx, account: AccountRow, delivery: Delivery) -> None:
+    # Found, or written for it.
+    matched: set[int]
+    written: set[int]
+
+    def joined(self, more: Seen) -> Seen:
+        return Seen(self.matched | more.matched, self.written | more.written)
+
+
+class Recognition:
+    """Finds the rows of one delivery's bookings, of which some may have been seen before."""
+
+    def __init__(self, tx: Tx, account: AccountRow, delivery: Delivery, seen: Seen | None = None) -> None:
         self._tx = tx
         self._account = account
         self._delivery = delivery
@@ -100,7 +111,8 @@ class Recognition:
         self._pending_by_ref: dict[str | None, list[KnownRow]] | None = None
         self._words: dict[int, _Words] = {}
         self._closed: list[_Closed] | None = None
-        self.matched: set[int] = set()
+        self.matched: set[int] = set(seen.matched) if seen else set()
+        self.written: set[int] = set(seen.written) if seen else set()
 
     def recognise(self, bookings: list[Reported]) -> Outcome:
         if self._was_empty:
@@ -163,7 +175,7 @@ class Recognition:
                 self._remember(known)
 
     def _remember(self, known: KnownRow) -> None:
-        if known.id in self.matched:
+        if known.id in self.written:
             return
         if known.provider_ref is not None:
             self._by_ref.setdefault(known.provider_ref, []).append(known)
