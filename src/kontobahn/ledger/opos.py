@@ -7,6 +7,7 @@ payments and credits that lack their document, the oldest first; what then remai
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from datetime import date
 from decimal import Decimal
 from itertools import groupby
@@ -172,18 +173,23 @@ def assemble(stichtag: date, konten: list[OpenKonto], names: dict[str, str]) -> 
     """Returns the answer: accounts by absolute balance, sums by side."""
     # Written as text: a struct for each of many thousand items would cost several times as much.
     konten.sort()
+    # Added up before the accounts are ordered by size: many thousands lie apart in memory then.
+    first_creditor = bisect_left(konten, (FIRST_CREDITOR,))
+    debitoren = sum([saldo for _, saldo, _ in konten[:first_creditor]])
+    kreditoren = sum([saldo for _, saldo, _ in konten[first_creditor:]])
     konten.sort(key=_size)
-    texts = [
-        f'{{"kontonummer":"{konto}","bezeichnung":{quoted(names[konto]) if konto in names else EMPTY},{wire}'
-        for konto, _, wire in konten
-    ]
-    total = sum([saldo for _, saldo, _ in konten])
-    debitoren = sum([saldo for konto, saldo, _ in konten if konto < FIRST_CREDITOR])
+    if names:
+        texts = [
+            f'{{"kontonummer":"{konto}","bezeichnung":{quoted(names[konto]) if konto in names else EMPTY},{wire}'
+            for konto, _, wire in konten
+        ]
+    else:
+        texts = [f'{{"kontonummer":"{konto}","bezeichnung":{EMPTY},{wire}' for konto, _, wire in konten]
     return Opos(
         stichtag=stichtag,
         konten=cast(list[OposKonto], Raw(f"[{','.join(texts)}]")),
         sumDebitoren=to_wire(debitoren),
-        sumKreditoren=to_wire(total - debitoren),
+        sumKreditoren=to_wire(kreditoren),
     )
 
 
