@@ -283,7 +283,7 @@ def _number(text: str) -> int:
 
 def _seen_from(client: Client, konto: str, number: int, aufteilung: str, *values: Any) -> AccountBooking:
     satz = Satz._make(values)
-    betrag = sum(leg.betrag for leg in legs_of(client.rahmen, satz, aufteilung) if leg.konto == konto)
+    betrag = sum(betrag for of_leg, betrag in legs_of(client.rahmen, satz, aufteilung) if of_leg == konto)
     skonto = satz.skonto if is_discount(aufteilung) and is_personenkonto(konto) else 0
     return AccountBooking(
         str(number), date.fromisoformat(satz.belegdatum), satz.belegfeld1, satz.buchungstext, satz.konto, satz.gegenkonto,
@@ -364,16 +364,16 @@ class _Sheet(NamedTuple):
         while found := self._bookings(after, until, chunk):
             for place, satz, aufteilung in found:
                 contras = contra_accounts(rahmen, aufteilung, konto=satz.konto, gegenkonto=satz.gegenkonto)
-                for leg, contra in zip(legs_of(rahmen, satz, aufteilung), contras, strict=False):
-                    if leg.konto != konto:
+                for (of_leg, betrag), contra in zip(legs_of(rahmen, satz, aufteilung), contras, strict=False):
+                    if of_leg != konto:
                         continue
-                    saldo += leg.betrag
+                    saldo += betrag
                     # A Generalumkehr reduces turnover on its side instead of adding to the other one.
-                    on_debit = (leg.betrag > 0) != bool(satz.generalumkehr)
+                    on_debit = (betrag > 0) != bool(satz.generalumkehr)
                     yield SheetLine(
                         str(place), str(place.booking), place.periode, date.fromisoformat(satz.belegdatum),
                         satz.belegfeld1, satz.buchungstext, contra, satz.bu_schluessel,
-                        leg.betrag if on_debit else 0, 0 if on_debit else -leg.betrag, saldo,
+                        betrag if on_debit else 0, 0 if on_debit else -betrag, saldo,
                     )  # fmt: skip
             if len(found) < chunk:
                 return

@@ -185,7 +185,7 @@ class _Walk:
         return sum(self._amount(Satz._make(values), aufteilung) for aufteilung, *values in rows)
 
     def _amount(self, satz: Satz, aufteilung: str) -> int:
-        return sum(leg.betrag for leg in legs_of(self.client.rahmen, satz, aufteilung) if leg.konto == self.konto)
+        return sum(betrag for konto, betrag in legs_of(self.client.rahmen, satz, aufteilung) if konto == self.konto)
 
     def _read(self, after: _Place, last: str, limit: int, last_booking: int) -> list[_Row]:
         mandant, width = self.client.mandant, len(Satz._fields)

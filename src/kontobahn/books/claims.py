@@ -231,7 +231,7 @@ def _remove_hidden(tx: Tx, held: Claim) -> int:
 def _remove_moves(tx: Tx, mandant: int, bookings: list[Row]) -> None:
     tx.many(
         "DELETE FROM books_item_moves WHERE mandant = ? AND belegdatum = ? AND booking = ?",
-        [(mandant, *row) for row in bookings],
+        [(mandant, *row) for row in sorted(bookings)],
     )
 
 

@@ -174,14 +174,11 @@ class Block:
         add_discounts(tx, edition, self.discounts)
         # Keys alone are sorted in half the time of keys with values.
         tx.many(ADD_PERIOD, [(edition, jahr, *key, *periods[key]) for key in sorted(periods)])
-        ordered = [(*key, *items[key]) for key in sorted(items)]
-        tx.many(
-            _ADD_ITEM,
-            [
-                (edition, konto, beleg, soll, haben, int(soll != haben), *first, rechnung, steuer)
-                for konto, beleg, soll, haben, first, rechnung, steuer in ordered
-            ],
-        )
+        rows = []
+        for key in sorted(items):
+            soll, haben, first, rechnung, steuer = items[key]
+            rows.append((edition, *key, soll, haben, int(soll != haben), *first, rechnung, steuer))
+        tx.many(_ADD_ITEM, rows)
         tx.many(_ADD_ITEM_YEAR, [(edition, konto, jahr, *years[konto]) for konto in sorted(years)])
 
 

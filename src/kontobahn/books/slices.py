@@ -34,6 +34,8 @@ FIRST_ROWS, MIN_ROWS, MAX_ROWS = 5_000, 1_000, 20_000
 FIRST_PLACES, MIN_PLACES, MAX_PLACES = 20_000, 5_000, 100_000
 # 32 MB of places on sheets wait until they are written.
 PLACES_GATHERED = 4_000_000
+# Sums of accounts by period, some 300 bytes each.
+SUMS_GATHERED = 100_000
 # Rows are gathered, and what they change is written in the order of its keys: a slice in the order of the file would change a page
 # of the database for every row or two.
 ROWS_GATHERED = 50_000
@@ -160,6 +162,7 @@ class SlicedPoster(Poster):
         self._thread = ThreadPoolExecutor(1, "books-slices")
         self._writing: Future[None] | None = None
         self._last_rows = Block()
+        self._is_finishing = False
         self._places = posting.Places(self.before)
         self._cash: Days = {}
         # The looks of the rows, to find those that others book meanwhile.
@@ -201,6 +204,10 @@ class SlicedPoster(Poster):
         for key, bewegung in block.cash_days.items():
             self._cash[key] = self._cash.get(key, 0) + bewegung
         block.bookings, block.moves, block.cash_rows = bookings, moves, cash_rows
+        if len(block.periods) < SUMS_GATHERED and not self._is_finishing:
+            # They go on with the next block: their rows would only be changed again.
+            self._block.periods, self._block.years = block.periods, block.years
+            block.periods, block.years = {}, {}
         self._wait()
         self._writing = self._thread.submit(copy_context().run, self._write_behind, block)
 
@@ -214,6 +221,7 @@ class SlicedPoster(Poster):
 
     def finish(self) -> int:
         """Writes what is left and settles what follows from it, in slices. Returns the number of bookings."""
+        self._is_finishing = True
         self._flush()
         self._wait()
         jahr, edition = self.batch.jahr.start, self._slices.claim.edition

@@ -448,7 +448,11 @@ class Removal:
         mandant, batch = self._client.mandant, self._batch
         row = tx.one("SELECT last_buchung FROM books_clients WHERE mandant = ?", mandant)
         assert row is not None
-        around = ((0, batch.first_booking - 1), (batch.last_booking, row[0]))
+        around = [
+            (before, last)
+            for before, last in ((0, batch.first_booking - 1), (batch.last_booking, row[0]))
+            if before < last
+        ]
         for naming in NAMING:
             asked = [(mandant, jahr, konto, *FIRST_PLACE, *span, ROWS_OF_KONTO) for konto in konten for span in around]
             while asked:

@@ -96,11 +96,10 @@ def invoice_text(
     An invoice is what a person account owes, or is owed: on the side of its kind, not against money, and no Generalumkehr. A credit
     note counts if it names a due date, but only where there is no invoice.
     """
-    if reversal or (not is_personenkonto(other) and is_money(rahmen, other)):
+    is_owed = soll == is_debitor(konto)
+    if reversal or (due == NOT_NAMED and not is_owed) or (not is_personenkonto(other) and is_money(rahmen, other)):
         return ""
-    if soll == is_debitor(konto):
-        return f"{belegdatum} {due}"
-    return "" if due == NOT_NAMED else f"{CREDIT}{belegdatum} {due}"
+    return f"{belegdatum} {due}" if is_owed else f"{CREDIT}{belegdatum} {due}"
 
 
 def earlier_invoice(first: str, second: str) -> str:

@@ -48,6 +48,7 @@ def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(slices, name, 3)
     monkeypatch.setattr(slices, "ROWS_GATHERED", 7)
     monkeypatch.setattr(slices, "PLACES_GATHERED", 30)
+    monkeypatch.setattr(slices, "SUMS_GATHERED", 8)
     monkeypatch.setattr(claims, "ROWS_AT_ONCE", 4)
     monkeypatch.setattr("kontobahn.books.slices.ROWS_AT_ONCE", 4)
 
