@@ -9,7 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
+from pypdf import PdfReader
 
+from kontobahn.formats.invoices.model import Note
 from tests.api.payables.test_booking import COFFEE_ACCOUNT, Bookkeeper, assert_row_and_document
 from tests.harness import Service
 from tests.paid_invoices import credit_note, without_skonto
@@ -63,6 +65,32 @@ def test_an_invoice_is_handed_over_once_with_its_document(client: Client) -> Non
     assert [one["id"] for one in listed] == [handover["id"]]
     history = client.service.get(f"/v2/payables/{payable['id']}/history", client.owner.key).json()["data"]
     assert [step["action"] for step in history] == ["receive", "accept", "release", "hand_over"]
+
+
+def test_the_rendering_has_narrow_names_and_wide_descriptions(client: Client) -> None:
+    """Facts begin at a quarter of the page; in a table the second column is the widest, and figures end at the right."""
+    payable = client.accepted(as_xml(notes=[Note("Vielen Dank für Ihren Auftrag und bis zum nächsten Mal")]))
+    assert client.decide(payable, "release").status_code == 200
+    with zipfile.ZipFile(io.BytesIO(client.file(client.hand_over().json()["data"]))) as archive:
+        package = next(archive.read(name) for name in archive.namelist() if name.startswith("Belege_"))
+    with zipfile.ZipFile(io.BytesIO(package)) as archive:
+        pages = PdfReader(io.BytesIO(archive.read("00002_rechnung 7.xml.pdf"))).pages
+    begins: dict[str, int] = {}
+
+    def note(text: str, cm: list[float], tm: list[float], *font: Any) -> None:
+        begins.setdefault(text.strip(), round(tm[4] * cm[0] + cm[4]))
+
+    for page in pages:
+        page.extract_text(visitor_text=note)
+    left = begins["Rechnungsnummer"]
+    assert [begins[name] for name in ("Name", "Pos.", "Kategorie", "Zahlbetrag")] == [left] * 4
+    quarter = (595 - 2 * left) / 4
+    assert begins["R-7"] == begins["02.03.2026"]
+    assert abs(begins["R-7"] - left - quarter) < 5
+    assert left < begins["Kaffee & Tee"] < left + quarter / 2
+    assert begins["Menge"] > left + 2 * quarter
+    assert begins["33,02 EUR"] > left + 3 * quarter
+    assert begins["Vielen Dank für Ihren Auftrag und bis zum nächsten Mal"] == left
 
 
 def test_each_year_has_its_file_and_what_has_none_waits_on(client: Client) -> None:

@@ -201,6 +201,26 @@ def test_a_repeated_call_pays_once(service: Service, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.either_engine
+def test_a_payment_that_the_bank_had_before_the_crash_is_found_there(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payer = Payer(service)
+    coffee, tea = payer.released(), payer.released(of_tea("T-1"))
+
+    def dies(*given: Any) -> Any:
+        raise RuntimeError("the process is killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bank, "apply_start", dies)
+        assert payer.ask(coffee, tea, once="run-1").status_code == 500
+    again = payer.ask(coffee, tea, once="run-1")
+    assert again.status_code == 201, again.text
+    [file_id] = again.json()["data"]["order_file_ids"]
+    file = service.get(f"/v2/banking/order-files/{file_id}", payer.owner.key).json()["data"]
+    assert file["payment_ids"] == [one["id"] for one in payer.payments()], "the one that was under way, too"
+
+
+@pytest.mark.either_engine
 def test_a_payment_that_fails_frees_its_invoices(service: Service) -> None:
     payer = Payer(service)
     coffee, credit = payer.released(), payer.released(credit_note("G-1", 1000))

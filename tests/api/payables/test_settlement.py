@@ -33,11 +33,11 @@ class Bookkeeper(Payer):
         answer = self.service.post(f"/v2/reconciliation/matches/{match['id']}/undo", self.owner.key, json={})
         assert answer.status_code == 200, answer.text
 
-    def match_by_hand(self, cents: int, beleg: str) -> dict[str, Any]:
-        """Matches a debit of this amount, from somewhere else than a run, to a document."""
+    def match_by_hand(self, cents: int, beleg: str, kind: str = "item") -> dict[str, Any]:
+        """Matches a debit of this amount, from somewhere else than a run, to a document; or its return, of a negative amount."""
         self.bank.book(Booking(-cents, "Ueberweisung", "Roesterei Hafen", SELLER_IBAN, None))
         [(id,)] = self.books.rows("SELECT id FROM banking_transactions WHERE amount_minor = ?", -cents)
-        line = {"kind": "item", "konto": "70001", "beleg": beleg, "amount": -cents / 100}
+        line = {"kind": kind, "konto": "70001", "beleg": beleg, "amount": -cents / 100}
         answer = self.service.post(
             "/v2/reconciliation/matches", self.owner.key, json={"transaction_id": str(id), "lines": [line]}
         )
@@ -90,6 +90,23 @@ def test_what_was_paid_elsewhere_is_paid_by_its_match_and_open_again_without(ser
     assert keeper.ask(coffee).status_code == 409
     keeper.undo(match)
     assert (keeper.shown(coffee)["status"], keeper.shown(coffee)["match_id"]) == ("released", None)
+
+
+@pytest.mark.either_engine
+def test_what_comes_back_is_open_again_and_paid_once_the_return_is_undone(service: Service) -> None:
+    keeper = Bookkeeper(service, "2026-03-02 H 70001 3300 50,00 RE-2026-00008")
+    coffee = keeper.released(without_skonto("RE-2026-00008", 5000))
+    keeper.match_by_hand(5000, "RE-2026-00008")
+    back = keeper.match_by_hand(-5000, "RE-2026-00008", "return")
+    assert keeper.statuses(coffee) == ["released"]
+    keeper.undo(back)
+    assert keeper.statuses(coffee) == ["paid"]
+    assert keeper.events().count("payable.paid") == 2
+    # Somebody who has decided otherwise since then is not overruled.
+    back = keeper.match_by_hand(-5001, "RE-2026-00008", "return")
+    assert keeper.decide(coffee, "reject", reason="Doppelt").status_code == 200
+    keeper.undo(back)
+    assert keeper.statuses(coffee) == ["rejected"]
 
 
 @pytest.mark.either_engine
