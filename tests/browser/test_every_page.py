@@ -53,6 +53,9 @@ UNLINKED = {
     "/dashboard/connections/{id}/line/suspend",
     # Assistants lead there; see tests/browser/test_assistants.py.
     "/dashboard/assistants/authorize",
+    # Nobody has handed in an order file; see tests/dashboard/test_sandbox.py and tests/browser/test_invoice_by_mail.py.
+    "/dashboard/sandbox/orders/reports/{ref}",
+    "/dashboard/sandbox/orders/statements/{iban}/{number}",
     # Forms lead there.
     "/dashboard/payables/payment-runs/new",
     "/dashboard/open-items/pay",

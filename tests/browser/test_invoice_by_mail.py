@@ -1,10 +1,9 @@
-"""The whole way of a received invoice at a browser: by mail, released, paid by an order file, matched, and in the adviser's package."""
+"""The whole way of a received invoice at a browser: by mail, released, paid at the sandbox bank, matched, in the adviser's package."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -16,10 +15,9 @@ from tests.harness import PASSWORD, Service, running_service
 from tests.invoice_corpus import XRECHNUNG, written
 from tests.mailbox_builder import HOST, mail, mail_server
 from tests.received_invoices import COFFEE
-from tests.statement_builder import Booking, camt, follow_up
+from tests.sandbox_visitor import Visitor as BankVisitor
 
 EMAIL = "erika@muster.example"
-PAIN = "{urn:iso:std:iso:20022:tech:xsd:pain.001.001.09}"
 
 
 @pytest.fixture
@@ -73,13 +71,7 @@ def test_an_invoice_comes_by_mail_and_ends_in_the_advisers_package(
     expect(page.locator(".notice.good")).to_have_text("The invoice is booked.")
     page.get_by_role("button", name="Release", exact=True).click()
     expect(page.locator(".notice.good")).to_have_text("The invoice is released.")
-    order = pay(erika)
-    statement = tmp_path / "auszug.xml"
-    statement.write_bytes(camt(follow_up(keeper.bank.sheet, debit_of(order))))
-    page = erika.open("/dashboard/statements")
-    page.set_input_files("[name=file]", str(statement))
-    page.get_by_role("button", name="Import the file").click()
-    expect(page.locator(".notice.good")).to_be_visible()
+    pay_at_the_sandbox_bank(erika, service, keeper, tmp_path)
     page = erika.open("/dashboard/reconciliation")
     page.get_by_role("button", name="Look for matches").click()
     expect(page.locator(".notice.good")).to_be_visible()
@@ -91,6 +83,8 @@ def test_an_invoice_comes_by_mail_and_ends_in_the_advisers_package(
     assert (payable["status"], payable["match_id"], match["evidence_class"]) == ("paid", match["id"], "A1")
     page = erika.open("/dashboard/books")
     assert_row_and_document(saved(page, "a[href*='/dashboard/books/export']"), payable, content)
+    erika.open("/dashboard/sandbox/orders")
+    assert erika.look_closely() == []
 
 
 def pay(erika: Visitor) -> bytes:
@@ -105,11 +99,27 @@ def pay(erika: Visitor) -> bytes:
     return saved(page, "a[href$='/file']")
 
 
-def debit_of(order: bytes) -> Booking:
-    """The booking of a bank that carries the order out, and repeats its end-to-end id alone."""
-    root = ET.fromstring(order)
-    (amount,) = root.iter(f"{PAIN}InstdAmt")
-    (identifier,) = root.iter(f"{PAIN}EndToEndId")
-    return Booking(
-        -round(float(amount.text or "") * 100), "Ueberweisung", None, None, None, end_to_end_id=identifier.text
-    )
+def pay_at_the_sandbox_bank(erika: Visitor, service: Service, keeper: Bookkeeper, folder: Path) -> None:
+    """Hands in the order file, and brings the bank's answers in by the door of every bank."""
+    order, report, statement = (folder / name for name in ("auftrag.xml", "bericht.xml", "auszug.xml"))
+    order.write_bytes(pay(erika))
+    page = erika.page
+    page.get_by_role("link", name="hand the file in at the sandbox bank").click()
+    page.set_input_files("[name=file]", str(order))
+    page.get_by_role("button", name="Hand in", exact=True).click()
+    expect(page.locator(".notice.good")).to_have_text("The bank has accepted one order.")
+    report.write_bytes(saved(page, "a[href*='/orders/reports/']"))
+    bring_in(erika, report)
+    (payment,) = service.get("/v2/banking/payments", keeper.owner.key).json()["data"]
+    assert payment["status"] == "executed"
+    BankVisitor(service).later(10)
+    page = erika.open("/dashboard/sandbox/orders")
+    statement.write_bytes(saved(page, "a[href*='/orders/statements/']"))
+    bring_in(erika, statement)
+
+
+def bring_in(erika: Visitor, file: Path) -> None:
+    page = erika.open("/dashboard/statements")
+    page.set_input_files("[name=file]", str(file))
+    page.get_by_role("button", name="Import the file").click()
+    expect(page.locator(".notice.good")).to_be_visible()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
+import httpx
 import pytest
 
 from kontobahn.bank_providers.sandbox import store
 from kontobahn.clock import DAY, SECOND
 from tests.dashboard.browsing import Browser
-from tests.file_bank import FileBank
+from tests.file_bank import FileBank, transactions
 from tests.harness import Organization, Service, ServiceFactory
 from tests.ledger_builder import Books
 from tests.sandbox_visitor import Visitor
+from tests.statement_builder import IBAN
 
 PAGE = "/dashboard/sandbox"
 EMAIL = "erika@muster.example"
@@ -91,6 +94,110 @@ def test_what_happens_at_the_bank_reaches_the_service(
     assert [action for (action,) in done] == [
         f"sandbox.{what}" for what in ("book", "post_pending", "payment", "fail", "expire_consent", "destroy")
     ]
+
+
+def hand_in(browser: Browser, content: bytes) -> httpx.Response:
+    origin = {"origin": browser.service.base_url}
+    return browser.send("POST", f"{PAGE}/orders", files={"file": ("auftrag.xml", content)}, headers=origin)
+
+
+def order_file(files: FileBank, **names: str) -> tuple[list[dict[str, Any]], bytes]:
+    """Payments with these amounts to these payees, and their order file."""
+    made = [files.pay(amount=float(amount.strip("_")), creditor_name=name) for amount, name in names.items()]
+    body = {"payment_ids": [one["id"] for one in made]}
+    answer = files.service.post("/v2/banking/order-files", files.key, json=body)
+    assert answer.status_code == 201, answer.text
+    path = f"/v2/banking/order-files/{answer.json()['data']['id']}/file"
+    return made, files.service.get(path, files.key).content
+
+
+def links(browser: Browser, kind: str) -> list[str]:
+    return re.findall(rf'href="({PAGE}/orders/{kind}/[^"]+)"', browser.get(f"{PAGE}/orders").text)
+
+
+def test_an_order_file_is_checked_booked_and_returned_as_a_bank_does(
+    visitor: Visitor, owner: Organization, browser: Browser, service: Service
+) -> None:
+    files = FileBank(service, owner)
+    made, content = order_file(
+        files, _30="Papier GmbH", _20="Sandbox rejected", _40="Sandbox returned", _2000="Zu teuer GmbH"
+    )
+    assert hand_in(browser, content).status_code == 303
+    page = browser.get(f"{PAGE}/orders").text
+    assert "The bank has accepted 2 orders. It has refused 2 orders: AM04, MS03." in page
+    assert "in process" in page
+    assert not links(browser, "statements")
+    files.take(browser.get(links(browser, "reports")[0]).content, "report.xml")
+    assert [files.payment(one)["status"] for one in made] == ["executed", "rejected", "executed", "rejected"]
+    # Sent again, nothing is paid twice.
+    again = hand_in(browser, content)
+    assert (again.status_code, "has this file already" in again.text) == (422, True)
+    visitor.later(10)
+    [day_one] = links(browser, "statements")
+    files.take(browser.get(day_one).content)
+    assert [files.payment(one)["status"] for one in made][:3:2] == ["settled", "settled"]
+    [account] = visitor.accounts(owner)
+    assert account["balance"] == 1000.01 - 30 - 40
+    visitor.later(3600)
+    [back, _] = links(browser, "statements")
+    # Another file follows on the statement that is not imported yet.
+    _, more = order_file(files, _5="Papier GmbH")
+    assert hand_in(browser, more).status_code == 303
+    visitor.later(10)
+    for link in (back, links(browser, "statements")[0]):
+        files.take(browser.get(link).content)
+    [account] = visitor.accounts(owner)
+    assert account["balance"] == 1000.01 - 30 - 5
+    [returned] = [one for one in transactions(service, owner) if one["amount"] == 40]
+    assert made[2]["end_to_end_id"] in str(returned), "it came back with our id"
+    # Statements from elsewhere move the balance that the bank goes on with.
+    files.sheet = files.sheet._replace(opening=96_501, bookings=())
+    files.book_debit(files.pay(amount=1.0), days=1)
+    _, last = order_file(files, _4="Papier GmbH")
+    visitor.later(2 * 86_400)
+    hand_in(browser, last)
+    visitor.later(10)
+    files.take(browser.get(links(browser, "statements")[0]).content)
+    assert visitor.accounts(owner)[0]["balance"] == 1000.01 - 30 - 5 - 1 - 4
+    assert "Order file handed in at the sandbox bank" in browser.get("/dashboard/audit").text
+
+
+@pytest.mark.either_engine
+def test_an_order_file_for_a_connected_account_comes_back_by_itself(
+    visitor: Visitor, owner: Organization, browser: Browser, service: Service
+) -> None:
+    files = FileBank(service, owner)
+    [payment], content = order_file(files, _30="Papier GmbH")
+    connection = visitor.connect(owner, "notan", accounts=(0,))
+    iban = next(one for one in visitor.accounts(owner) if one["extra"].get("is_sandbox"))["extra"]["iban"]
+    assert hand_in(browser, content.replace(IBAN.encode(), iban.encode())).status_code == 303
+    visitor.later(10)
+    [paid] = [one for one in visitor.transactions(owner, connection["id"]) if payment["end_to_end_id"] in str(one)]
+    assert (paid["amount"], paid["extra"]["payee"]) == (-30, "Papier GmbH")
+    assert not links(browser, "statements")
+    assert len(links(browser, "reports")) == 1
+
+
+@pytest.mark.either_engine
+def test_order_files_of_others_and_other_files_are_refused(
+    visitor: Visitor, owner: Organization, browser: Browser, service: Service
+) -> None:
+    other = FileBank(service, service.organization("Fremde GmbH"))
+    _, content = order_file(other, _30="Papier GmbH")
+    assert hand_in(browser, content).status_code == 303
+    assert "It has refused one order: AC02." in browser.get(f"{PAGE}/orders").text
+    for wrong in (b"nothing", b"<Document/>", content.replace(b"<MsgId>", b"<MsgId>" + b"x" * 36)):
+        assert hand_in(browser, wrong).status_code == 422, wrong
+    [report] = links(browser, "reports")
+    stranger = Browser(service)
+    service.user(other.owner, "max@muster.example", "admin")
+    stranger.sign_in("max@muster.example")
+    assert hand_in(stranger, content).status_code == 303
+    visitor.later(10)
+    [statement] = links(stranger, "statements")
+    assert (stranger.get(report).status_code, browser.get(statement).status_code) == (404, 404)
+    for path in ("reports/x", f"statements/{IBAN}/0", f"statements/{IBAN}/x", f"statements/{IBAN}/{'9' * 30}"):
+        assert stranger.get(f"{PAGE}/orders/{path}").status_code == 404, path
 
 
 @pytest.mark.either_engine

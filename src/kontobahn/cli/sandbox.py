@@ -16,7 +16,7 @@ import typer
 
 from kontobahn.app import make_context, sandbox_bank
 from kontobahn.bank_providers.sandbox import adapter as sandbox
-from kontobahn.bank_providers.sandbox import bank, payments, store
+from kontobahn.bank_providers.sandbox import bank, order_files, store
 from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.bank_providers.sandbox.adapter import move_clock
 from kontobahn.bank_providers.sandbox.rules import BANKS, CREDITOR_WORD, PEOPLE, PLANS, amount_of
@@ -26,7 +26,7 @@ from kontobahn.banking.provider import PaymentStatus
 from kontobahn.cli.common import DataOption, installation, moment, parse_duration, say_table
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SECOND, SystemClock, berlin_datetime
-from kontobahn.dashboard.sandbox import NewBooking
+from kontobahn.dashboard.pages.sandbox_controls import NewBooking
 from kontobahn.db import Tx
 from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import BadRequest, NotFound, SetupError
@@ -229,11 +229,11 @@ def answer(
 
     Example: kontobahn sandbox answer orders.xml --output report.xml
     """
-    if orders.stat().st_size > payments.MAX_ORDER_FILE_BYTES:
+    if orders.stat().st_size > order_files.MAX_ORDER_FILE_BYTES:
         raise BadRequest("The file is too large.", field="orders")
     with installation(data) as here:
         now = berlin_datetime(here.db.read_now(store.bank_now))
-    found = payments.answer_order_file(orders.read_bytes(), now, payees=payees)
+    found = order_files.answer_order_file(orders.read_bytes(), now, payees=payees)
     report = found.report.decode()
     say({"accepted": found.accepted, "refused": found.refused, "report": report}, report.rstrip(), as_json=as_json)
 

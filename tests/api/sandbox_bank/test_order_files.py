@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kontobahn.bank_providers.sandbox.payments import Payee, answer_order_file, refusal
+from kontobahn.bank_providers.sandbox.order_files import Payee, answer_order_file, refusal
 from kontobahn.cli.entry import command_line
 from kontobahn.clock import to_datetime
 from kontobahn.errors import BadRequest

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
-from kontobahn.bank_providers.sandbox import bank, flows, payments, store, webhooks
+from kontobahn.bank_providers.sandbox import bank, flows, order_files, payments, store, webhooks
 from kontobahn.bank_providers.sandbox.payments import SandboxPayment
 from kontobahn.bank_providers.sandbox.rules import BANKS, Booking, choose_plan, purpose
 from kontobahn.bank_providers.sandbox.store import SandboxAccount, SandboxConnection
@@ -30,8 +30,8 @@ from kontobahn.banking.provider import (
     Snapshot,
 )
 from kontobahn.clock import DAY, Clock
-from kontobahn.dashboard import sandbox
-from kontobahn.dashboard.sandbox import NewBooking, SandboxClock, SandboxControls
+from kontobahn.dashboard.pages import sandbox_controls as sandbox
+from kontobahn.dashboard.pages.sandbox_controls import NewBooking, SandboxClock, SandboxControls
 from kontobahn.db import Database, Tx
 from kontobahn.errors import NotFound
 from kontobahn.settings import Settings
@@ -145,6 +145,7 @@ _BY_CLOCK: tuple[tuple[str, str, Callable[[Tx, int], None]], ...] = (
     ("sandbox_flows", "approval_at", flows.receive_app_answers),
     ("sandbox_payments", "approval_at", payments.receive_app_answers),
     ("sandbox_payments", "next_at", payments.advance),
+    ("sandbox_orders", "next_at", order_files.settle),
 )
 
 
@@ -177,6 +178,7 @@ def move_clock(tx: Tx, ahead: int) -> None:
 
 def tidy(tx: Tx) -> None:
     bank.purge(tx)
+    order_files.purge(tx)
     tx.run(
         "DELETE FROM sandbox_payments WHERE created_at <= ? AND (status = 'settled' OR status = 'failed' OR status = 'rejected')"
         " AND next_at IS NULL",
@@ -239,6 +241,11 @@ def controls() -> SandboxControls:
         ),
         destroy=lambda tx, ref: bank.destroy(tx, _open(tx, ref)),
         set_payment_status=set_payment_status,
+        hand_in=order_files.hand_in,
+        order_desk=order_files.desk,
+        order_report=order_files.report,
+        order_statement=order_files.statement,
+        forget_orders=order_files.forget,
         clock=lambda tx: SandboxClock(store.bank_now(tx), store.ahead(tx)),
         move_clock=move_clock,
     )

@@ -121,6 +121,7 @@ ACTIONS = {
     "sandbox.destroy": N_("Connection ended by the sandbox bank"),
     "sandbox.expire_consent": N_("Consent ended at the sandbox bank"),
     "sandbox.fail": N_("Failure at the sandbox bank"),
+    "sandbox.orders": N_("Order file handed in at the sandbox bank"),
     "sandbox.payment": N_("Payment at the sandbox bank changed"),
     "sandbox.post_pending": N_("Pending bookings posted at the sandbox bank"),
     "sandbox.remove": N_("Everything of the sandbox bank removed"),

@@ -1,4 +1,4 @@
-"""The sandbox bank in a browser: book, post, fail, expire, destroy, give payments a status, and move its clock.
+"""The sandbox bank in a browser: book, post, fail, expire, destroy, give payments a status, take order files, and move its clock.
 
 Each does what the command of `kontobahn sandbox` does, to what belongs to the person's organisations. Only where connect flows go to
 the sandbox bank.
@@ -6,6 +6,7 @@ the sandbox bank.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -24,11 +25,10 @@ from kontobahn.banking.connections.routes import end_accesses
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.payments.store import PaymentRow
-from kontobahn.banking.provider import SANDBOX, Banking, PaymentStatus
+from kontobahn.banking.provider import FILES, SANDBOX, Banking, PaymentStatus
 from kontobahn.clock import DAY, HOUR
 from kontobahn.dashboard import bank_words
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
-from kontobahn.dashboard.sandbox import NewBooking, SandboxClock, SandboxConnection, SandboxControls
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
@@ -38,6 +38,111 @@ from kontobahn.reconciliation import batches, matches, store
 from kontobahn.reconciliation.batch_store import NewBatch
 from kontobahn.reconciliation.matches import NewMatchUndo
 from kontobahn.reconciliation.store import MatchRow
+
+# --- Controls: the port that the sandbox bank fills, so that pages need not know it. Functions on a transaction, which take the
+# bank's own refs: whose they are, the page has found out.
+
+
+class SandboxAccount(NamedTuple):
+    ref: str
+    name: str
+    iban: str | None
+    balance_minor: int
+
+
+class SandboxConnection(NamedTuple):
+    ref: str
+    user_name: str
+    # By the bank's clock.
+    consent_expires_at: int
+    accounts: list[SandboxAccount]
+
+
+class NewBooking(NamedTuple):
+    amount_minor: int
+    text: str
+    # Today at the bank if left out.
+    day: date | None = None
+    is_pending: bool = False
+    end_to_end_id: str | None = None
+    # The payer, or the payee.
+    name: str | None = None
+    # Reported only at the next refresh.
+    is_quiet: bool = False
+
+
+class SandboxClock(NamedTuple):
+    now: int
+    ahead: int
+
+
+class OrderAccount(NamedTuple):
+    """An account that order files may be paid from."""
+
+    # At the bank; None for an account that is kept by files.
+    ref: str | None
+    balance_minor: int
+
+
+class HandedIn(NamedTuple):
+    """An order file at the bank."""
+
+    ref: str
+    message_id: str
+    iban: str
+    created_at: int
+    accepted: int
+    refused: int
+    # The bank's reasons.
+    codes: str
+    amount_minor: int
+    # By the bank's clock, when everything is booked; None once it is.
+    settles_at: int | None
+
+
+class SandboxStatement(NamedTuple):
+    iban: str
+    number: int
+    day: date
+    opening_minor: int
+    closing_minor: int
+    bookings: int
+
+
+class OrderDesk(NamedTuple):
+    files: list[HandedIn]
+    statements: list[SandboxStatement]
+
+
+class SandboxControls(NamedTuple):
+    """Calls whose results do not matter, but for those that are looked at."""
+
+    # The name of the provider.
+    provider: str
+    # None if the bank has ended it.
+    look: Callable[[Tx, str], SandboxConnection | None]
+    book: Callable[[Tx, str, str, NewBooking], object]
+    post_pending: Callable[[Tx, str], object]
+    report: Callable[[Tx, str], object]
+    expire_consent: Callable[[Tx, str], object]
+    # With an error class, and whether it happens at the next refresh only.
+    fail: Callable[[Tx, str, str, bool], object]
+    destroy: Callable[[Tx, str], object]
+    set_payment_status: Callable[[Tx, str, str], object]
+    # For a customer, with the accounts by their IBAN.
+    hand_in: Callable[[Tx, str, Mapping[str, OrderAccount], bytes], HandedIn]
+    order_desk: Callable[[Tx, str], OrderDesk]
+    # A status report by the file, a statement by IBAN and number; None if the customer has none such.
+    order_report: Callable[[Tx, str, str], bytes | None]
+    order_statement: Callable[[Tx, str, str, int], bytes | None]
+    forget_orders: Callable[[Tx, str], object]
+    clock: Callable[[Tx], SandboxClock]
+    # The time by which it is to be ahead of ours, in microseconds.
+    move_clock: Callable[[Tx, int], object]
+
+
+# --- Making things happen
+
 
 PATH = f"{ROOT}/sandbox"
 MAX_PAYMENTS = 20
@@ -257,6 +362,91 @@ def _move_clock(tx: Tx, visit: Visit, step: str) -> None:
     audit.record(tx, visit.principal.organization_id, visit.actor, "sandbox.clock", step)
 
 
+# --- Order files, handed in as in a bank's online banking
+
+
+ORDERS = f"{PATH}/orders"
+MAX_FILE_BYTES = 20_000_000
+
+
+@page("/sandbox/orders", role="admin", offered=_is_offered, poll=5, help="sandbox")
+async def sandbox_orders(visit: Visit) -> Response:
+    desk, names = await visit.read(_desk, visit)
+    return visit.show("sandbox_orders.html", desk=desk, names=names)
+
+
+def _desk(tx: Tx, visit: Visit) -> tuple[OrderDesk, dict[str, str]]:
+    controls = visit.context.part(SandboxControls)
+    names = {row.iban: row.name for row in accounts.of_organization(tx, visit.organization_id) if row.iban}
+    return controls.order_desk(tx, visit.organization_id), names
+
+
+@action("/sandbox/orders", role="admin", offered=_is_offered, takes_file=True)
+async def hand_in_orders(visit: Visit) -> Response:
+    upload = await visit.receive_file()
+    with visit.form.refusals():
+        if upload.size > MAX_FILE_BYTES:
+            raise BadRequest("The file is too large.", field="file")
+        upload.file.seek(0)
+        taken = await visit.write(_hand_in, visit, upload.file.read())
+        return visit.redirect(ORDERS, _outcome(taken), "good" if taken.accepted else "bad")
+    response: Response = await sandbox_orders.handler(visit)
+    return response
+
+
+def _outcome(taken: HandedIn) -> str:
+    accepted = ngettext("The bank has accepted one order.", "The bank has accepted %(num)s orders.", taken.accepted)
+    if not taken.refused:
+        return accepted
+    refused = ngettext(
+        "It has refused one order: %(codes)s.", "It has refused %(num)s orders: %(codes)s.", taken.refused, codes=taken.codes
+    )  # fmt: skip
+    return f"{accepted} {refused}" if taken.accepted else refused
+
+
+def _hand_in(tx: Tx, visit: Visit, content: bytes) -> HandedIn:
+    controls, organization_id = visit.context.part(SandboxControls), visit.organization_id
+    taken = controls.hand_in(tx, organization_id, _order_accounts(tx, controls, organization_id), content)
+    audit.record(tx, organization_id, visit.actor, "sandbox.orders", taken.message_id)
+    return taken
+
+
+def _order_accounts(tx: Tx, controls: SandboxControls, organization_id: str) -> dict[str, OrderAccount]:
+    """The accounts that are kept by files, and those at the sandbox bank. An account at another bank is none of its."""
+    rows = connections.listing(tx, (organization_id,))
+    by_files = {row.id for row in rows if row.provider == FILES}
+    found = {
+        row.iban: OrderAccount(None, row.balance_minor)
+        for row in accounts.of_organization(tx, organization_id)
+        if row.iban and row.connection_id in by_files
+    }
+    for row in rows:
+        held = controls.look(tx, row.provider_ref) if row.provider == controls.provider else None
+        for account in held.accounts if held else ():
+            if account.iban:
+                found[account.iban] = OrderAccount(account.ref, account.balance_minor)
+    return found
+
+
+@page("/sandbox/orders/reports/{ref}", role="admin", offered=_is_offered)
+async def order_report(visit: Visit, ref: str) -> Response:
+    report = await visit.read(visit.context.part(SandboxControls).order_report, visit.organization_id, ref)
+    return _file(visit, report, f"pain.002 {ref}.xml")
+
+
+@page("/sandbox/orders/statements/{iban}/{number}", role="admin", offered=_is_offered)
+async def order_statement(visit: Visit, iban: str, number: str) -> Response:
+    read = visit.context.part(SandboxControls).order_statement
+    statement = await visit.read(read, visit.organization_id, iban, int(numeric(number)))
+    return _file(visit, statement, f"camt.053 {iban} {number}.xml")
+
+
+def _file(visit: Visit, content: bytes | None, name: str) -> Response:
+    if content is None:
+        raise NotFound("There is no such page.")
+    return visit.download(content, "application/xml", name)
+
+
 # Removing everything of the sandbox bank: what was matched is undone, in the books too, then its accounts and payments
 # go.
 #
@@ -313,6 +503,7 @@ async def remove(visit: Visit) -> Response:
         for account in (await visit.read(_found, visit.organization_id)).accounts:
             await _take_back(visit, account)
         await visit.write(_remove, visit.organization_id, visit.actor)
+        await visit.write(visit.context.part(SandboxControls).forget_orders, visit.organization_id)
         await end_accesses(visit.context)
         return visit.redirect(BACK, _("Everything of the sandbox bank has been removed."))
     response: Response = await ask_to_remove.handler(visit)
