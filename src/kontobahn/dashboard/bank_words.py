@@ -1,11 +1,12 @@
-"""Words for what banks report: whom a transaction is with, how a connection stands, what the state of a payment means."""
+"""Words for bank accounts: whom a transaction is with, how a connection stands, what the state of a payment means, and why a
+transaction is matched."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
 from difflib import SequenceMatcher
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -16,6 +17,7 @@ from kontobahn.banking.provider import FILES, PaymentStatus
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.clock import DAY
 from kontobahn.dashboard import figures
+from kontobahn.dashboard.lists import Chip, Filters
 from kontobahn.dashboard.todo import CONSENT_DAYS
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.reconciliation.wire import MatchProposal, MatchReason
@@ -57,19 +59,20 @@ def purpose(transaction: Transaction) -> str:
 # --- Filters that lists of transactions and of payments share
 
 
-def filter_labels() -> dict[str, str]:
-    return {
+def chips(filters: Filters[Any], accounts: Mapping[str, str], states: Mapping[str, str]) -> list[Chip]:
+    """The filters that are set. `accounts` has names by id, `states` words by state."""
+    labels = {
         "q": _("Search"), "account": _("Account"), "state": _("Status"), "from_date": _("From"), "to_date": _("To")
     }  # fmt: skip
 
+    def shown(name: str, text: str) -> str:
+        if name == "state":
+            return _(states.get(text, text))
+        if name == "account":
+            return accounts.get(text, text)
+        return figures.day(date.fromisoformat(text)) if name in ("from_date", "to_date") else text
 
-def filter_words(name: str, text: str, accounts: Mapping[str, str], states: Mapping[str, str]) -> str:
-    """The value of a filter, as a chip shows it. `accounts` has names by id, `states` words by state."""
-    if name == "state":
-        return _(states.get(text, text))
-    if name == "account":
-        return accounts.get(text, text)
-    return figures.day(date.fromisoformat(text)) if name in ("from_date", "to_date") else text
+    return filters.chips(labels, shown)
 
 
 # --- Connections
@@ -209,38 +212,7 @@ def differences(name: str, other: str) -> list[tuple[str, bool]]:
     return parts
 
 
-# --- Events
-
-EVENTS = {
-    "refresh_complete": N_("New transactions"),
-    "connection_error": N_("A bank connection fails"),
-    "connection_destroyed": N_("Bank connection deleted"),
-    "consent_expiring": N_("A consent ends soon"),
-    "payment_progress": N_("A payment makes progress"),
-    "payment_update": N_("A payment has changed"),
-    "match_proposed": N_("Payments to confirm"),
-    "match_confirmed": N_("A payment was matched"),
-    "match_undone": N_("A match was undone"),
-    "batch_created": N_("Matches were handed over"),
-    "payment.payee_check": N_("A payee was checked"),
-    "payable.received": N_("A received invoice has come in"),
-    "payable.released": N_("A received invoice was released"),
-    "payable.rejected": N_("A received invoice was rejected"),
-    "payable.paid": N_("A received invoice was paid"),
-    "webhook_test": N_("Test event"),
-}
-
-
-def subject_page(subject: str) -> str:
-    """The page of the payment or received invoice that an event is about (`payment:17`); empty if it is about something else."""
-    kind, _, number = subject.partition(":")
-    if kind == "payment" and number.isdigit():
-        return f"/dashboard/payments/{number}"
-    return f"/dashboard/payables/{number}" if kind == "payable" else ""
-
-
-# Words for what reconciliation says: kinds of lines, classes of evidence, reasons; and a purpose with what was found in
-# it marked.
+# --- Matches: kinds of lines, classes of evidence, reasons; and a purpose with what was found in it marked
 
 
 MATCH_STATES = {

@@ -8,7 +8,8 @@ import runpy
 import pytest
 
 from kontobahn.api.pages import accepted
-from kontobahn.dashboard import bank_words, forms, page_templates, words
+from kontobahn.dashboard import forms, page_templates, words
+from kontobahn.dashboard.pages import overview
 from kontobahn.dashboard.words import Message
 from kontobahn.webhooks.outbox import EVENT_TYPES
 from tests.tidy_rules import ROOT
@@ -79,4 +80,4 @@ def test_the_language_is_the_one_the_browser_prefers() -> None:
 
 
 def test_every_event_has_words() -> None:
-    assert bank_words.EVENTS.keys() == EVENT_TYPES.keys()
+    assert overview.EVENT_WORDS.keys() == EVENT_TYPES.keys()

@@ -20,6 +20,7 @@ from kontobahn.bank_providers.sandbox.rules import (
     Person,
     accounts_of,
     offered,
+    page_of,
 )
 from kontobahn.banking.provider import Api, ConnectRequest, ProviderRefused
 from kontobahn.clock import HOUR
@@ -50,8 +51,7 @@ class SandboxFlow(NamedTuple):
 
     @property
     def page(self) -> str:
-        """The page that the person sees: the step, or that the bank waits for the app."""
-        return "wait" if self.step == "tan" and self.approval_at is not None else self.step
+        return page_of(self.step, self.approval_at)
 
 
 FLOWS = Table("sandbox_flows", SandboxFlow, key=("token",))

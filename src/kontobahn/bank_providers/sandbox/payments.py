@@ -22,6 +22,7 @@ from kontobahn.bank_providers.sandbox.rules import (
     PlanStep,
     check_payee,
     choose_plan,
+    page_of,
     purpose,
 )
 from kontobahn.banking.payments.rules import TRANSITIONS
@@ -72,8 +73,7 @@ class SandboxPayment(NamedTuple):
 
     @property
     def page(self) -> str:
-        """The page that the payer sees: the step, or that the bank waits for the app."""
-        return "wait" if self.step == "tan" and self.approval_at is not None else self.step
+        return page_of(self.step, self.approval_at)
 
 
 PAYMENTS = Table("sandbox_payments", SandboxPayment, key=("ref",))

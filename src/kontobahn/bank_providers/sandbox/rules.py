@@ -180,6 +180,11 @@ MESSAGES = {
 }
 
 
+def page_of(step: str, approval_at: int | None) -> str:
+    """The page that the person sees: the step, or that the bank waits for the app."""
+    return "wait" if step == "tan" and approval_at is not None else step
+
+
 # The company whose accounts these are, as the demo's organisation is called.
 COMPANY = "Demo Handels GmbH"
 

@@ -96,9 +96,7 @@ async def bank_transactions(visit: Visit) -> Response:
         accounts=listed.accounts,
         names=names,
         states={state: _(text) for state, text in STATES.items()},
-        chips=filters.chips(
-            bank_words.filter_labels(), lambda name, text: bank_words.filter_words(name, text, names, STATES)
-        ),
+        chips=bank_words.chips(filters, names, STATES),
         spans=filters.days(visit.today),
         bank_words=bank_words,
     )
@@ -190,7 +188,6 @@ async def bank_transaction(visit: Visit, id: str) -> Response:
         "bank_transaction.html",
         row=row,
         matching=matching,
-        match_words=bank_words,
         written=await books.writer(visit, matching.match.connection_id, matching.match.client_id)
         if matching.match
         else str,

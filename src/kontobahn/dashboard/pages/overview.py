@@ -19,7 +19,7 @@ from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.transactions import store as habits_at_banks
 from kontobahn.banking.transactions.store import Recurring
-from kontobahn.dashboard import bank_words, bookshelf, charts, figures, todo
+from kontobahn.dashboard import bookshelf, charts, figures, todo
 from kontobahn.dashboard.bookshelf import OpenItem, OpenItems, Outlook, ShelvedBooks, Side, Span, Vat, When
 from kontobahn.dashboard.declare import ROOT, page
 from kontobahn.dashboard.lists import PAGE_SIZE
@@ -278,6 +278,26 @@ def _use_chart(use: list[DayUse]) -> Any:
     return charts.bars(bars, _("Calls by day, the last %(days)s days", days=USE_DAYS), height=96)
 
 
+EVENT_WORDS = {
+    "refresh_complete": N_("New transactions"),
+    "connection_error": N_("A bank connection fails"),
+    "connection_destroyed": N_("Bank connection deleted"),
+    "consent_expiring": N_("A consent ends soon"),
+    "payment_progress": N_("A payment makes progress"),
+    "payment_update": N_("A payment has changed"),
+    "match_proposed": N_("Payments to confirm"),
+    "match_confirmed": N_("A payment was matched"),
+    "match_undone": N_("A match was undone"),
+    "batch_created": N_("Matches were handed over"),
+    "payment.payee_check": N_("A payee was checked"),
+    "payable.received": N_("A received invoice has come in"),
+    "payable.released": N_("A received invoice was released"),
+    "payable.rejected": N_("A received invoice was rejected"),
+    "payable.paid": N_("A received invoice was paid"),
+    "webhook_test": N_("Test event"),
+}
+
+
 class _Event(NamedTuple):
     words: str
     subject: str
@@ -293,8 +313,16 @@ class _Envelope(msgspec.Struct):
 
 def _event(entry: Entry) -> _Event:
     envelope = msgspec.json.decode(entry.body, type=_Envelope)
-    words = _(bank_words.EVENTS[envelope.event])
-    return _Event(words, entry.subject, bank_words.subject_page(entry.subject), envelope.received_at)
+    words = _(EVENT_WORDS[envelope.event])
+    return _Event(words, entry.subject, _subject_page(entry.subject), envelope.received_at)
+
+
+def _subject_page(subject: str) -> str:
+    """The page of the payment or received invoice that an event is about (`payment:17`); empty if it is about something else."""
+    kind, _, number = subject.partition(":")
+    if kind == "payment" and number.isdigit():
+        return f"/dashboard/payments/{number}"
+    return f"/dashboard/payables/{number}" if kind == "payable" else ""
 
 
 # --- The rows behind the figures

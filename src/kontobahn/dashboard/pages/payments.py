@@ -113,9 +113,7 @@ async def payments(visit: Visit) -> Response:
         looked_through=LOOKED_THROUGH,
         names=names,
         states={state: _(text) for state, text in STATES.items()},
-        chips=filters.chips(
-            bank_words.filter_labels(), lambda name, text: bank_words.filter_words(name, text, names, STATES)
-        ),
+        chips=bank_words.chips(filters, names, STATES),
         spans=filters.days(visit.today),
         bank_words=bank_words,
         has_files=listed.has_files,
