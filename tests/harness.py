@@ -23,8 +23,8 @@ from kontobahn.api.openapi import OutOfCredits, area_of
 from kontobahn.api.tasks import Tasks
 from kontobahn.app import ERRORS, Application
 from kontobahn.banking.provider import Banking
-from kontobahn.clock import ManualClock, SystemClock
-from kontobahn.db import open_database
+from kontobahn.clock import Clock, ManualClock, SystemClock
+from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.ledger import connections
 from kontobahn.ledger.provider import Ledger, LedgerProvider
@@ -45,15 +45,38 @@ class Organization(NamedTuple):
     key_id: str
 
 
+class LastingDatabase(Database):
+    """An open database that one application after the other works with, each by its own clock."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.clock: Clock = ManualClock(START)
+        super().__init__(open_database(settings, self).engine)
+
+    def now(self) -> int:
+        return self.clock.now()
+
+    def monotonic(self) -> int:
+        return self.clock.monotonic()
+
+    def close(self) -> None:
+        """Ends what an application had to do with it."""
+        self.engine.listeners.clear()
+
+    def close_at_last(self) -> None:
+        super().close()
+
+
 class Service:
     """A running Kontobahn."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, db: LastingDatabase | None = None) -> None:
         self.clock = ManualClock(START)
+        if db is not None:
+            db.clock = self.clock
         self._holder, self.port = serve.reserve_port("127.0.0.1", 0)
         self.base_url = f"http://127.0.0.1:{self.port}"
         settings = msgspec.structs.replace(settings, base_url=self.base_url)
-        self.application = Application(settings, self.clock)
+        self.application = Application(settings, self.clock, db)
         self.settings = settings
         self.db = self.application.db
         self.vault = self.application.vault
@@ -217,9 +240,8 @@ def migrated_sqlite_in_memory() -> sqlite3.Connection:
     return connection
 
 
-@contextmanager
-def running_service(data: Path, **settings: Any) -> Iterator[Service]:
-    """A service with the given settings; no rate limit gets in the way unless a test sets one."""
+def service_settings(data: Path, **settings: Any) -> Settings:
+    """No rate limit gets in the way unless a test sets one."""
     defaults: dict[str, Any] = {
         "limit_api_requests": 1_000_000,
         "limit_auth_requests": 1_000_000,
@@ -229,7 +251,18 @@ def running_service(data: Path, **settings: Any) -> Iterator[Service]:
     }
     loaded = load({}, data=str(data), **{**defaults, **settings})
     place_migrated_sqlite(loaded)
-    service = Service(loaded)
+    return loaded
+
+
+@contextmanager
+def running_service(data: Path, **settings: Any) -> Iterator[Service]:
+    """A service with the given settings."""
+    with running(Service(service_settings(data, **settings))) as service:
+        yield service
+
+
+@contextmanager
+def running(service: Service) -> Iterator[Service]:
     migrate(service.db)
     service.start()
     try:

@@ -12,8 +12,9 @@ import pytest
 
 from kontobahn.banking.provider import Banking
 from kontobahn.mobility.tickets import Mobility
+from kontobahn.settings import Settings
 from tests.emptied_database import EmptiedDatabase, EmptiedSqlite, migrated_template
-from tests.harness import START, Service, running_service
+from tests.harness import START, LastingDatabase, Service, running, service_settings
 from tests.services import PostgresServer
 
 # Set by whoever wants to know what each test reaches by itself (mutation/): then nothing is shared, and no test is left out.
@@ -39,16 +40,26 @@ class _Parts:
             table.update(before)
 
 
+class _Ground(NamedTuple):
+    """What services that follow one another stand on. To open a database, and to ask it for the first time, takes longer than most
+    tests."""
+
+    settings: Settings
+    db: LastingDatabase
+    delete_rows: Callable[[], None]
+    stack: ExitStack
+
+
 class _Shared(NamedTuple):
     service: Service
     parts: _Parts
     stack: ExitStack
-    delete_rows: Callable[[], None]
 
 
 class SharedServices:
     def __init__(self, folders: pytest.TempPathFactory, postgres: Callable[[], PostgresServer]) -> None:
         self._folders, self._postgres = folders, postgres
+        self._grounds: dict[str, _Ground] = {}
         self._running: dict[str, _Shared] = {}
         self._at_last = ExitStack()
 
@@ -60,38 +71,56 @@ class SharedServices:
         return database
 
     def get(self, engine: str) -> Service:
+        if engine not in self._grounds:
+            self._grounds[engine] = self._open(engine)
         if engine not in self._running:
-            self._running[engine] = self._start(engine)
+            self._running[engine] = self._start(self._grounds[engine])
         return self._running[engine].service
 
     def give_back(self, engine: str) -> None:
         """Empties a service for the next test; ends it if this one has moved its clock, which cannot be moved back, or left work."""
-        service, parts, stack, delete_rows = self._running[engine]
-        if service.clock.now() != START or service.clock.monotonic() != START or service.is_working:
+        service, parts, stack = self._running[engine]
+        if service.is_working:
+            self._close(engine)
+        elif service.clock.now() != START or service.clock.monotonic() != START:
             del self._running[engine]
             stack.close()
-            return
-        parts.put_back()
-        service.run(service.application.answered.flush())
-        delete_rows()
-        service.forget_callers()
+            self._grounds[engine].delete_rows()
+        else:
+            parts.put_back()
+            service.run(service.application.answered.flush())
+            self._grounds[engine].delete_rows()
+            service.forget_callers()
 
-    def _start(self, engine: str) -> _Shared:
+    def _open(self, engine: str) -> _Ground:
         stack = ExitStack()
-        folder = self._folders.mktemp("shared") / "data"
+        folder, settings = self._folders.mktemp("shared") / "data", {}
         if engine == "postgres":
             database = self._database
             stack.callback(database.empty)
-            service = stack.enter_context(running_service(folder, database_url=database.url, database_connections=8))
-            return _Shared(service, _Parts(service), stack, database.delete_rows)
-        service = stack.enter_context(running_service(folder))
-        file = stack.enter_context(closing(EmptiedSqlite(service.settings.sqlite_path)))
-        return _Shared(service, _Parts(service), stack, file.empty)
+            settings = {"database_url": database.url, "database_connections": 8}
+        loaded = service_settings(folder, **settings)
+        db = LastingDatabase(loaded)
+        stack.callback(db.close_at_last)
+        if engine == "postgres":
+            return _Ground(loaded, db, self._database.delete_rows, stack)
+        file = stack.enter_context(closing(EmptiedSqlite(loaded.sqlite_path)))
+        return _Ground(loaded, db, file.empty, stack)
+
+    def _start(self, ground: _Ground) -> _Shared:
+        stack = ExitStack()
+        service = stack.enter_context(running(Service(ground.settings, ground.db)))
+        return _Shared(service, _Parts(service), stack)
+
+    def _close(self, engine: str) -> None:
+        if engine in self._running:
+            self._running.pop(engine).stack.close()
+        self._grounds.pop(engine).stack.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        while self._running:
-            self._running.popitem()[1].stack.close()
+        for engine in tuple(self._grounds):
+            self._close(engine)
         self._at_last.close()

@@ -201,11 +201,11 @@ def sandbox_bank(context: Context) -> SandboxProvider:
 class Application:
     """Kontobahn as one ASGI application, with its startup and shutdown."""
 
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Settings, clock: Clock | None = None, db: Database | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.vault: Vault = open_vault(settings)
-        self.db: Database = open_database(settings, self.clock)
+        self.db: Database = db or open_database(settings, self.clock)
         self.windows = limits.open_windows(settings, self.clock)
         self.metrics = Metrics()
         self.usage = Usage(self.db)
