@@ -1,7 +1,7 @@
 """Measures how long other callers wait while a large batch is imported. The command line imports a million rows into the books of one
 organisation and undoes them again, then 90,000 partners, then a statement of 100,000 entries, and another process stores as many
-transactions that were fetched from a bank and removes their connection; the service answers another organisation meanwhile, on the same
-SQLite file: a paid call, which writes, and a free one, which reads.
+transactions that were fetched from a bank, then as many of a later fetch for the same account, and removes their connection; the service
+answers another organisation meanwhile, on the same SQLite file: a paid call, which writes, and a free one, which reads.
 
 All but partners are written and removed in slices. Those are one transaction, for which everything else is made before.
 
@@ -80,7 +80,9 @@ def _works(place: Path, busy: Installation, count: int, partners: int, entries: 
     ))  # fmt: skip
     fetch = ("bench.peers.store_fetch", owner, str(entries))
     yield Work(f"a fetch of {entries:,} transactions is stored", MAX_SECONDS, fetch)
-    yield Work(f"a connection with {entries:,} transactions is removed", MAX_SECONDS, (*fetch, "--remove"))
+    later = f"a later fetch of {entries:,} transactions, half of them known, is stored"
+    yield Work(later, MAX_SECONDS, (*fetch, "--later"))
+    yield Work(f"a connection with {entries * 3 // 2:,} transactions is removed", MAX_SECONDS, (*fetch, "--remove"))
 
 
 def _read(installation: Installation, fn: Callable[..., T], *args: str) -> T:

@@ -1,4 +1,4 @@
-"""Stores transactions as they come from a bank, for one organisation: the end of a first fetch, without the bank."""
+"""Stores transactions as they come from a bank, for one organisation: the end of a first fetch, or of a later one, without the bank."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ def main() -> None:
     parser.add_argument("organization")
     parser.add_argument("count", type=int)
     parser.add_argument("--data", required=True)
+    parser.add_argument(
+        "--later", action="store_true", help="half of them are those of the first fetch, for the same account"
+    )
     parser.add_argument("--remove", action="store_true", help="remove the connection instead")
     chosen = parser.parse_args()
     db = open_database(load({}, data=chosen.data), SystemClock())
@@ -31,14 +34,18 @@ def main() -> None:
         "bank", "musterbank", "Musterbank", "DE", "", (), None, 0, automatic_refresh=False, display_name="Musterbank"
     )
     account = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", "DE89370400440532013000", "Muster GmbH")
+    first = chosen.count // 2 if chosen.later else 0
     found = Gathered(
         TransactionFacts(
             "giro", FIRST_DAY + timedelta(number * 300 // chosen.count), -100 - number % 977, "EUR",
             f"EREF+RE-{number} SVWZ+Rechnung RE-2025-{number} vom 01.03.2025 ABWA+Anna Beispiel", provider_ref=f"R{number}",
         )
-        for number in range(chosen.count)
+        for number in range(first, first + chosen.count)
     )  # fmt: skip
-    db.write_now(store.create, chosen.organization, provider=PROVIDER, api="partner", owner_user_id=None, facts=bank)
+    if not chosen.later:
+        db.write_now(
+            store.create, chosen.organization, provider=PROVIDER, api="partner", owner_user_id=None, facts=bank
+        )
     snapshot = Snapshot(bank, [account], found)
     db.write_now(reports.apply_finished, PROVIDER, snapshot, None, reports.arrive(db, PROVIDER, snapshot, None))
     db.close()
