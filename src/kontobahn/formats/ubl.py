@@ -33,15 +33,26 @@ COMMON = {"cac": f"{_OASIS}CommonAggregateComponents-2", "cbc": f"{_OASIS}Common
 INVOICE_NAMESPACE, CREDIT_NOTE_NAMESPACE = f"{_OASIS}Invoice-2", f"{_OASIS}CreditNote-2"
 
 
-def _address(path: str, terms: str) -> str:
-    places = (
-        "cbc:StreetName", "cbc:AdditionalStreetName", "cac:AddressLine/cbc:Line", "cbc:CityName", "cbc:PostalZone",
-        "cbc:CountrySubentity", "cac:Country/cbc:IdentificationCode",
-    )  # fmt: skip
+_ADDRESS = (
+    "cbc:StreetName", "cbc:AdditionalStreetName", "cac:AddressLine/cbc:Line", "cbc:CityName", "cbc:PostalZone",
+    "cbc:CountrySubentity", "cac:Country/cbc:IdentificationCode",
+)  # fmt: skip
+_PARTY = (
+    "cbc:EndpointID", "cbc:EndpointID/@schemeID", "cac:PartyName/cbc:Name",
+    *(f"cac:PostalAddress/{place}" for place in _ADDRESS),
+    "cac:PartyLegalEntity/cbc:RegistrationName", "cac:PartyLegalEntity/cbc:CompanyID",
+    "cac:PartyLegalEntity/cbc:CompanyID/@schemeID", "cac:Contact/cbc:Name", "cac:Contact/cbc:Telephone",
+    "cac:Contact/cbc:ElectronicMail",
+)  # fmt: skip
+
+
+def _terms(path: str, places: tuple[str, ...], terms: str) -> str:
     return "\n".join(f"{term} {path}/{place}" for term, place in zip(terms.split(), places, strict=True))
 
 
 _SELLER, _BUYER = "cac:AccountingSupplierParty/cac:Party", "cac:AccountingCustomerParty/cac:Party"
+_OF_SELLER = "BT-34 BT-34s BT-28 BT-35 BT-36 BT-162 BT-37 BT-38 BT-39 BT-40 BT-27 BT-30 BT-30s BT-41 BT-42 BT-43"
+_OF_BUYER = "BT-49 BT-49s BT-45 BT-50 BT-51 BT-163 BT-52 BT-53 BT-54 BT-55 BT-44 BT-47 BT-47s BT-56 BT-57 BT-58"
 _SUMS, _PLACE = "cac:LegalMonetaryTotal", "cac:Delivery/cac:DeliveryLocation"
 _HEAD = f"""
 BT-24 cbc:CustomizationID
@@ -65,36 +76,18 @@ BT-15 cac:ReceiptDocumentReference/cbc:ID
 BT-17 cac:OriginatorDocumentReference/cbc:ID
 BT-12 cac:ContractDocumentReference/cbc:ID
 BT-11 cac:ProjectReference/cbc:ID
-BT-34 {_SELLER}/cbc:EndpointID
-BT-34s {_SELLER}/cbc:EndpointID/@schemeID
-BT-28 {_SELLER}/cac:PartyName/cbc:Name
-{_address(f"{_SELLER}/cac:PostalAddress", "BT-35 BT-36 BT-162 BT-37 BT-38 BT-39 BT-40")}
-BT-27 {_SELLER}/cac:PartyLegalEntity/cbc:RegistrationName
-BT-30 {_SELLER}/cac:PartyLegalEntity/cbc:CompanyID
-BT-30s {_SELLER}/cac:PartyLegalEntity/cbc:CompanyID/@schemeID
+{_terms(_SELLER, _PARTY, _OF_SELLER)}
 BT-33 {_SELLER}/cac:PartyLegalEntity/cbc:CompanyLegalForm
-BT-41 {_SELLER}/cac:Contact/cbc:Name
-BT-42 {_SELLER}/cac:Contact/cbc:Telephone
-BT-43 {_SELLER}/cac:Contact/cbc:ElectronicMail
-BT-49 {_BUYER}/cbc:EndpointID
-BT-49s {_BUYER}/cbc:EndpointID/@schemeID
-BT-45 {_BUYER}/cac:PartyName/cbc:Name
-{_address(f"{_BUYER}/cac:PostalAddress", "BT-50 BT-51 BT-163 BT-52 BT-53 BT-54 BT-55")}
-BT-44 {_BUYER}/cac:PartyLegalEntity/cbc:RegistrationName
-BT-47 {_BUYER}/cac:PartyLegalEntity/cbc:CompanyID
-BT-47s {_BUYER}/cac:PartyLegalEntity/cbc:CompanyID/@schemeID
-BT-56 {_BUYER}/cac:Contact/cbc:Name
-BT-57 {_BUYER}/cac:Contact/cbc:Telephone
-BT-58 {_BUYER}/cac:Contact/cbc:ElectronicMail
+{_terms(_BUYER, _PARTY, _OF_BUYER)}
 BT-59 cac:PayeeParty/cac:PartyName/cbc:Name
 BT-61 cac:PayeeParty/cac:PartyLegalEntity/cbc:CompanyID
 BT-61s cac:PayeeParty/cac:PartyLegalEntity/cbc:CompanyID/@schemeID
 BT-62 cac:TaxRepresentativeParty/cac:PartyName/cbc:Name
-{_address("cac:TaxRepresentativeParty/cac:PostalAddress", "BT-64 BT-65 BT-164 BT-66 BT-67 BT-68 BT-69")}
+{_terms("cac:TaxRepresentativeParty/cac:PostalAddress", _ADDRESS, "BT-64 BT-65 BT-164 BT-66 BT-67 BT-68 BT-69")}
 BT-72 cac:Delivery/cbc:ActualDeliveryDate
 BT-71g {_PLACE}/cbc:ID
 BT-71s {_PLACE}/cbc:ID/@schemeID
-{_address(f"{_PLACE}/cac:Address", "BT-75 BT-76 BT-165 BT-77 BT-78 BT-79 BT-80")}
+{_terms(f"{_PLACE}/cac:Address", _ADDRESS, "BT-75 BT-76 BT-165 BT-77 BT-78 BT-79 BT-80")}
 BT-70 cac:Delivery/cac:DeliveryParty/cac:PartyName/cbc:Name
 BT-106 {_SUMS}/cbc:LineExtensionAmount
 BT-109 {_SUMS}/cbc:TaxExclusiveAmount
