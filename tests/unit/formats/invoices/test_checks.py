@@ -110,6 +110,18 @@ def test_a_fault_against_the_german_rules_is_found(name: str, dress: Dress) -> N
 
 
 @pytest.mark.parametrize("dress", DRESSES)
+def test_an_xrechnung_names_its_business_process(dress: Dress) -> None:
+    """Each of ours does, so the term is taken out of the file."""
+    right = written(PLAIN, dress, XRECHNUNG)
+    assert rules(judged(right), "xrechnung") == set()
+    assert right.count(ubl.PROCESS.encode()) == 1
+    result = judged(right.replace(ubl.PROCESS.encode(), b""))
+    assert rules(result, "xrechnung") == {"PEPPOL-EN16931-R001"}
+    (finding,) = (one for one in result.findings if one.rule == "PEPPOL-EN16931-R001")
+    assert (finding.kind, "BT-23" in finding.message("de")) == ("business_rule", True)
+
+
+@pytest.mark.parametrize("dress", DRESSES)
 def test_an_unknown_version_of_xrechnung_is_told(dress: Dress) -> None:
     result = judged(written(PLAIN, dress, XRECHNUNG.replace("xrechnung_3.0", "xrechnung_3.0.1")))
     assert rules(result, "xrechnung") == {"BR-DE-21"}
