@@ -30,8 +30,8 @@ from kontobahn.ledger.konto import is_personenkonto
 
 T = TypeVar("T")
 # A slice changes some pages of every index however short it is: on a busy machine, shorter ones would make it busier.
-FIRST_ROWS, MIN_ROWS, MAX_ROWS = 5_000, 1_000, 20_000
-FIRST_PLACES, MIN_PLACES, MAX_PLACES = 20_000, 5_000, 100_000
+FIRST_ROWS, MIN_ROWS, MAX_ROWS = 5_000, 2_000, 20_000
+FIRST_PLACES, MIN_PLACES, MAX_PLACES = 20_000, 10_000, 100_000
 # 32 MB of places on sheets wait until they are written.
 PLACES_GATHERED = 4_000_000
 # Sums of accounts by period, some 300 bytes each.
