@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from kontobahn.access.principal import Principal, ask_in_scope, in_scope
+from kontobahn.api.answers import from_row
 from kontobahn.api.call import Call
 from kontobahn.api.declare import BODY_WITH_ROWS, get, post, put
 from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Timestamp, Uuid
-from kontobahn.clock import to_datetime
 from kontobahn.db import Rounds, Table, Tx, short_read
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
@@ -88,15 +88,7 @@ class Customer(NamedTuple):
         return f"K{self.customer_number}"
 
     def view(self) -> MobilityCustomer:
-        return MobilityCustomer(
-            id=self.id,
-            organization_id=self.organization_id,
-            mobility_customer_id=self.mobility_customer_id,
-            name=self.name,
-            address_lines=AddressLines(street=self.street, postal_code=self.postal_code, city=self.city),
-            created_at=to_datetime(self.created_at),
-            updated_at=to_datetime(self.updated_at),
-        )
+        return from_row(MobilityCustomer, self, address_lines=from_row(AddressLines, self))
 
 
 CUSTOMERS = Table("mobility_customers", Customer)
@@ -138,13 +130,11 @@ async def get_customer(call: Call, id: Uuid) -> MobilityCustomerWithTickets:
 def _show(tx: Tx, principal: Principal, customer_id: str) -> MobilityCustomerWithTickets:
     customer = find(tx, principal, customer_id)
     tickets = list_tickets(tx, customer.organization_id, customer.id)
-    return MobilityCustomerWithTickets(
-        **msgspec.structs.asdict(customer.view()),
+    return from_row(
+        MobilityCustomerWithTickets,
+        customer,
+        address_lines=from_row(AddressLines, customer),
         customer_number=customer.number_text,
-        country_code=customer.country_code,
-        email=customer.email,
-        buyer_reference=customer.buyer_reference,
-        vat_id=customer.vat_id,
         tickets=[ticket.view() for ticket in tickets],
     )
 

@@ -22,11 +22,11 @@ from kontobahn import mail as imap
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import delete, get, post, put
 from kontobahn.api.wire import Answer, Body, OrganizationQuery, Timestamp, Uuid, form
-from kontobahn.clock import DAY, MINUTE, berlin_date, optional_datetime, to_datetime
+from kontobahn.clock import DAY, MINUTE, berlin_date
 from kontobahn.db import Table, Tx, leases
 from kontobahn.errors import BadRequest, NotFound
 from kontobahn.formats.invoices.source import MAX_FILE_BYTES
@@ -555,8 +555,4 @@ def find_mailbox(tx: Tx, organization_id: str) -> MailboxRow:
 
 
 def view_of_mailbox(row: MailboxRow) -> PayablesMailbox:
-    return PayablesMailbox(
-        organization_id=row.organization_id, host=row.host, port=row.port, username=row.username, folder=row.folder,
-        afterwards=row.afterwards, moved_to=row.moved_to or None, since=date.fromisoformat(row.since),
-        trouble=row.trouble or None, checked_at=optional_datetime(row.checked_at), next_at=to_datetime(row.next_at),
-    )  # fmt: skip
+    return from_row(PayablesMailbox, row, moved_to=row.moved_to or None, trouble=row.trouble or None)

@@ -12,10 +12,10 @@ from msgspec import Meta
 
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, ask_in_scope, in_scope
+from kontobahn.api.answers import from_row
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post, put
 from kontobahn.api.wire import Answer, Download, ListQuery, OrganizationQuery, Timestamp, Upload, Uuid, check_date_range
-from kontobahn.clock import to_datetime
 from kontobahn.db import Rounds, Tx, short_read
 from kontobahn.errors import BadRequest, SetupError
 from kontobahn.mobility import customers, seller, wire
@@ -174,19 +174,8 @@ def _show(tx: Tx, principal: Principal, invoice_id: str, base_url: str) -> Mobil
 
 
 def _view(row: InvoiceRow | InvoiceSummary, base_url: str) -> MobilityInvoice:
-    return MobilityInvoice(
-        id=row.id,
-        organization_id=row.organization_id,
-        customer_id=row.customer_id,
-        mobility_invoice_id=row.mobility_invoice_id,
-        invoice_number=row.invoice_number,
-        # Choice 31: it points to this service and needs the key.
-        invoice_pdf_url=f"{base_url}/v2/mobility/invoices/{row.id}/pdf",
-        amount_in_cents=row.amount_in_cents,
-        ticket_count=row.ticket_count,
-        invoiced_at=to_datetime(row.invoiced_at),
-        created_at=to_datetime(row.created_at),
-    )
+    # Choice 31: it points to this service and needs the key.
+    return from_row(MobilityInvoice, row, invoice_pdf_url=f"{base_url}/v2/mobility/invoices/{row.id}/pdf")
 
 
 def _view_line(line: Line) -> InvoiceLine:
