@@ -34,7 +34,6 @@ from kontobahn.assistants.authorization import ClientDocuments
 from kontobahn.auth import sessions as auth_sessions
 from kontobahn.auth import users as auth_users
 from kontobahn.bank_providers.files import FilesProvider
-from kontobahn.bank_providers.salt_edge import adapter as salt_edge
 from kontobahn.bank_providers.sandbox import adapter as sandbox
 from kontobahn.bank_providers.sandbox.adapter import SandboxProvider
 from kontobahn.bank_providers.sandbox.adapter import controls as sandbox_controls
@@ -113,10 +112,10 @@ MCP_PATHS = frozenset(
 )
 # The paths that programs ask to watch the service, often before a person has opened a page.
 SYSTEM_PATHS = frozenset(("/healthz", "/readyz", "/metrics", "/openapi.json"))
-FINTS, ENABLE_BANKING, EBICS = "fints", "enable_banking", "ebics"
+FINTS, SALT_EDGE, ENABLE_BANKING, EBICS = "fints", "salt_edge", "enable_banking", "ebics"
 # The setting that sets a provider up.
 _NEEDS = {
-    EBICS: "ebics", FINTS: "fints_product_id", salt_edge.NAME: "salt_edge_app_id", ENABLE_BANKING: "enable_banking_app_id",
+    EBICS: "ebics", FINTS: "fints_product_id", SALT_EDGE: "salt_edge_app_id", ENABLE_BANKING: "enable_banking_app_id",
 }  # fmt: skip
 
 
@@ -162,8 +161,9 @@ def all_endpoints() -> list[Endpoint]:
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """Everything that calls and jobs work with: every area's providers behind their ports."""
-    # Rules that cannot be read are told at the start, and not with the first invoice.
-    rules_of(settings)
+    if settings.invoice_rules_folder:
+        # Rules that cannot be read are told at the start, and not with the first invoice.
+        rules_of(settings)
     outbound = open_outbound_client(settings)
     parts = (
         SignIns(db, vault),
@@ -506,7 +506,7 @@ def set_up_banks(settings: Settings, db: Database, vault: Vault, clock: Clock) -
     if settings.fints_product_id:
         providers[FINTS] = _fints(settings, db, vault, clock, providers[FilesProvider.name])
     if settings.salt_edge_app_id:
-        providers[salt_edge.NAME] = salt_edge.set_up(settings, vault, clock, _bank_network(settings))
+        providers[SALT_EDGE] = _salt_edge(settings, vault, clock)
     if settings.enable_banking_app_id:
         providers[ENABLE_BANKING] = _enable_banking(settings, db, clock)
     if settings.ebics:
@@ -531,6 +531,12 @@ def _ebics(settings: Settings, db: Database, vault: Vault, clock: Clock, orders:
 
 def _bank_network(settings: Settings) -> OutboundClient:
     return OutboundClient(Rule.of_setting(settings.bank_allow, "bank_allow"), user_agent=f"Kontobahn/{__version__}")
+
+
+def _salt_edge(settings: Settings, vault: Vault, clock: Clock) -> BankProvider:
+    from kontobahn.bank_providers.salt_edge.adapter import set_up
+
+    return set_up(settings, vault, clock, _bank_network(settings))
 
 
 def _enable_banking(settings: Settings, db: Database, clock: Clock) -> BankProvider:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypedDict
 from xml.sax.saxutils import escape, quoteattr
 
@@ -76,7 +76,10 @@ def prolog_of(head: bytes) -> Prolog:
 # empty.
 
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+@cache
+def _not_in_xml() -> re.Pattern[str]:
+    # Made when it is wanted: so large a set of characters takes longer than most modules do.
+    return re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def element(name: str, value: str | None, /, **attributes: str) -> str:
@@ -84,7 +87,7 @@ def element(name: str, value: str | None, /, **attributes: str) -> str:
     if not value:
         return ""
     written = "".join(f" {key}={quoteattr(text)}" for key, text in attributes.items())
-    return f"<{name}{written}>{escape(_NOT_IN_XML.sub('', value))}</{name}>"
+    return f"<{name}{written}>{escape(_not_in_xml().sub('', value))}</{name}>"
 
 
 def group(name: str, *content: str) -> str:

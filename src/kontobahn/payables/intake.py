@@ -159,8 +159,7 @@ async def take(context: Context, principal: Principal, arrival: Arrival) -> Take
 
 async def understand(context: Context, arrival: Arrival, books: Books | None) -> Understood:
     """Reads the file and looks for its sender in the books. Raises NoInvoice if no invoice is in it that could be paid."""
-    rules_ = rules_of(context.settings)
-    paper = await _READERS.run(_read, arrival, berlin_date(context.clock.now()), rules_)
+    paper = await _READERS.run(_read, arrival, berlin_date(context.clock.now()), context.settings)
     return await recognise(context, arrival.organization_id, paper, books)
 
 
@@ -194,9 +193,10 @@ async def recognise(context: Context, organization_id: str, paper: Paper, books:
     return Understood(paper, books, creditor, rules.look_alikes(seller, partners), proposal, alike)
 
 
-def _read(arrival: Arrival, today: date, sets: RuleSets) -> Paper:
+def _read(arrival: Arrival, today: date, settings: Settings) -> Paper:
+    rules_ = rules_of(settings)
     try:
-        found = read(arrival.content, arrival.file_name, on=today, rules=sets, pdf_reader=pdf_reader.read)
+        found = read(arrival.content, arrival.file_name, on=today, rules=rules_, pdf_reader=pdf_reader.read)
     except InvoiceError as error:
         raise NoInvoice([error.finding]) from None
     invoice = found.invoice
