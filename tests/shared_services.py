@@ -85,7 +85,6 @@ class SharedServices:
         elif service.clock.now() != START or service.clock.monotonic() != START:
             del self._running[engine]
             stack.close()
-            self._grounds[engine].delete_rows()
         else:
             parts.put_back()
             service.run(service.application.answered.flush())
@@ -109,6 +108,7 @@ class SharedServices:
 
     def _start(self, ground: _Ground) -> _Shared:
         stack = ExitStack()
+        stack.callback(ground.delete_rows)
         service = stack.enter_context(running(Service(ground.settings, ground.db)))
         return _Shared(service, _Parts(service), stack)
 
