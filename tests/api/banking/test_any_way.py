@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.imports.files import entry_facts, reference_of
-from kontobahn.banking.provider import TransactionFacts
+from kontobahn.banking.provider import AccountFacts, Snapshot, TransactionFacts
+from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.transactions import arrivals, ingest
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Entry
 from tests.bank_builder import Bank, account_facts
@@ -25,7 +28,7 @@ from tests.statement_builder import DAY, OTHER_IBAN, Booking, Sheet, camt, mt940
 DAYS = 4
 FIRST = DAY - timedelta(days=DAYS - 1)
 OPENING = 1_000_00
-Way = Literal["camt.053", "MT940", "camt.052", "FinTS camt", "FinTS MT940", "aggregator"]
+Way = Literal["camt.053", "MT940", "camt.052", "FinTS camt", "FinTS MT940", "EBICS camt", "aggregator"]
 WHOLE: tuple[Way, ...] = ("camt.053", "MT940")
 
 
@@ -60,7 +63,8 @@ kinds = st.tuples(
 )  # fmt: skip
 batches = st.tuples(st.integers(0, DAYS - 1), st.lists(st.integers(1_00, 9_00), min_size=2, max_size=3))
 ways = st.builds(
-    Told, st.sampled_from(("camt.053", "MT940", "camt.052", "FinTS camt", "FinTS MT940", "aggregator")), st.integers(0, DAYS - 1),
+    Told, st.sampled_from(("camt.053", "MT940", "camt.052", "FinTS camt", "FinTS MT940", "EBICS camt", "aggregator")),
+    st.integers(0, DAYS - 1),
     st.integers(0, DAYS - 1), st.sampled_from((None, 0, 0, 1)), st.booleans(), st.one_of(st.none(), st.integers(0, 5)),
     st.integers(0, 2),
 )  # fmt: skip
@@ -92,7 +96,7 @@ class World:
         return OPENING + sum(one.amount for one in self.real)
 
     def tell(self, told: Told) -> None:
-        if told.way.startswith(("FinTS", "agg")):
+        if told.way.startswith(("FinTS", "EBICS", "agg")):
             self._fetch(told)
         elif told.way == "camt.052":
             self._report(told)
@@ -146,14 +150,24 @@ class World:
             found = [self._aggregated(number, one, told) for number, one in chosen]
         else:
             sheet = self._sheet(told, chosen)
-            found = fetched(camt(sheet) if told.way == "FinTS camt" else mt940(sheet))
+            found = fetched(mt940(sheet) if "MT940" in told.way else camt(sheet))
         accounts = [account_facts(balance_minor=self.balance)]
         name = told.way.split()[0]
-        if name in self.connections:
+        if name in self.connections and name == "EBICS":
+            self._store_in_slices(self.connections[name], found, accounts)
+        elif name in self.connections:
             self.bank.report(self.connections[name], *found, accounts=accounts)
         else:
             ref = f"{name}-{self.owner.id}"
             self.connections[name] = self.bank.connected(self.owner, *found, ref=ref, accounts=accounts)
+
+    def _store_in_slices(self, row: ConnectionRow, found: list[TransactionFacts], accounts: list[AccountFacts]) -> None:
+        """As if it were a large fetch."""
+        db = self.service.db
+        snapshot = Snapshot(self.bank.connection_facts(row.provider_ref), accounts, reports.Gathered(found))
+        with patch.object(arrivals, "LARGE", 1), patch.object(ingest, "CHUNK", 2):
+            written = reports.arrive(db, "scripted", snapshot, None)
+        db.write_now(reports.apply_finished, "scripted", snapshot, None, written)
 
     def _aggregated(self, number: int, one: Real, told: Told) -> TransactionFacts:
         side = "payer" if one.amount >= 0 else "payee"
@@ -208,6 +222,8 @@ PAIRS = {
     "file and fetch": (told("camt.053"), told("FinTS MT940", None)),
     "file and aggregator": (told("MT940", None), told("aggregator")),
     "two fetches": (told("FinTS camt"), told("aggregator")),
+    "two ways to a bank": (told("FinTS MT940", None), told("EBICS camt", in_parts=True)),
+    "one fetch and the same in slices": (told("EBICS camt"), told("EBICS camt", 1)),
     "aggregator with other ids": (told("aggregator"), told("aggregator", 1)),
 }
 

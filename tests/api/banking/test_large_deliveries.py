@@ -308,8 +308,8 @@ def test_many_transactions_of_a_removed_connection_are_gone_at_once_and_reported
 KNOWN = [facts(-100 - number, f"SVWZ+Rechnung {number}", provider_ref=f"R{number}") for number in range(3)]
 # Equal ones, each of which is a booking of its own, and one that was announced and is withdrawn.
 NEW = [
-    *(facts(-100 - number, f"SVWZ+Rechnung {number}", provider_ref=f"R{number}") for number in range(3, 9)),
     *(facts(-7_00, "SVWZ+Porto") for _ in range(3)),
+    *(facts(-100 - number, f"SVWZ+Rechnung {number}", provider_ref=f"R{number}") for number in range(3, 9)),
 ]
 ANNOUNCED = facts(-55_00, "SVWZ+Vorgemerkt", status="pending", provider_ref="P")
 
