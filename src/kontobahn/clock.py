@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
@@ -51,6 +51,8 @@ class ManualClock:
         self._now -= round(seconds * SECOND)
 
 
+# Rows that are asked for again and again have the same instants each time.
+@lru_cache(maxsize=4096)
 def to_datetime(instant: int) -> datetime:
     return datetime.fromtimestamp(instant / SECOND, UTC)
 
