@@ -41,7 +41,7 @@ class _Parts:
 
 
 class _Ground(NamedTuple):
-    """What services that follow one another stand on. To open a database, and to ask it for the first time, takes longer than most
+    """The ground that services stand on one after the other. To open a database, and to ask it for the first time, takes longer than most
     tests."""
 
     settings: Settings
