@@ -67,6 +67,7 @@ def test_an_invoice_is_handed_over_once_with_its_document(client: Client) -> Non
     assert [step["action"] for step in history] == ["receive", "accept", "release", "hand_over"]
 
 
+@pytest.mark.either_engine
 def test_the_rendering_has_narrow_names_and_wide_descriptions(client: Client) -> None:
     """Facts begin at a quarter of the page; in a table the second column is the widest, and figures end at the right."""
     payable = client.accepted(as_xml(notes=[Note("Vielen Dank für Ihren Auftrag und bis zum nächsten Mal")]))

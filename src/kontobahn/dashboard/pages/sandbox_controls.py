@@ -428,13 +428,13 @@ def _order_accounts(tx: Tx, controls: SandboxControls, organization_id: str) -> 
     return found
 
 
-@page("/sandbox/orders/reports/{ref}", role="admin", offered=_is_offered)
+@page("/sandbox/orders/reports/{ref}", role="admin", offered=_is_offered, help="sandbox")
 async def order_report(visit: Visit, ref: str) -> Response:
     report = await visit.read(visit.context.part(SandboxControls).order_report, visit.organization_id, ref)
     return _file(visit, report, f"pain.002 {ref}.xml")
 
 
-@page("/sandbox/orders/statements/{iban}/{number}", role="admin", offered=_is_offered)
+@page("/sandbox/orders/statements/{iban}/{number}", role="admin", offered=_is_offered, help="sandbox")
 async def order_statement(visit: Visit, iban: str, number: str) -> Response:
     read = visit.context.part(SandboxControls).order_statement
     statement = await visit.read(read, visit.organization_id, iban, int(numeric(number)))
