@@ -19,8 +19,6 @@ from tests.waiting import PATIENCE_SECONDS, eventually
 OUTSIDE = ("/dashboard/sign-in", "/dashboard/forgotten-password", "/dashboard/invitation/none", "/dashboard/nowhere")
 # The menu beside or above a page, tables with heads or as cards, charts, a form: what there is only when wide or only when narrow.
 OF_EACH_SHAPE = ("/dashboard", "/dashboard/transactions", "/dashboard/accounts", "/dashboard/payments/new")
-# None of the tests that look closely takes much longer than another.
-PARTS = 4
 # Asked for by a script while somebody types, shown in a frame, where the bank's pages lead back to, a receipt, which no entry of the
 # demo has, or a client, of whom the demo's owner has none: those are looked at in tests/browser/test_first_day.py.
 UNLINKED = {
@@ -84,7 +82,8 @@ def addresses(demo: ServerProcess, demo_token: str, weights: dict[str, int]) -> 
     ) as client:
         # Calls are listed a few seconds after they were answered.
         eventually(lambda: 'id="r-' in client.get("/dashboard/requests").text)
-        return walk(client, weigh)
+        # Every choice of every filter is followed in tests/dashboard/test_hostile_texts.py.
+        return walk(client, weigh, often=1)
 
 
 def test_every_page_is_reached_by_links(addresses: dict[str, str]) -> None:
@@ -97,16 +96,15 @@ def test_every_line_of_the_menu_has_its_own_key() -> None:
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("part", range(PARTS))
 def test_every_page_is_accessible_and_fits(
-    browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str], part: int
+    browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str]
 ) -> None:
-    """In German, whose words are the longest."""
+    """In German, whose words are the longest. One visitor sees them all: a menu that was looked at is not looked at again."""
     problems = []
     with visiting(browser, demo.facts["base_url"], demo_token, locale="de") as visitor:
-        for address in list(filter(None, addresses.values()))[part::PARTS]:
+        for address in filter(None, addresses.values()):
             visitor.open(address)
-            assert visitor.page.get_attribute("html", "lang") == "de"
+            assert visitor.language() == "de"
             ways = EVERY_WAY if address in OF_EACH_SHAPE else TWO_WAYS
             problems += visitor.look_closely(ways, leaves_any_width=True)
     assert not problems, "\n".join(problems)
@@ -115,13 +113,15 @@ def test_every_page_is_accessible_and_fits(
 def test_every_page_fits_on_a_phone_in_english(
     browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str]
 ) -> None:
+    """The scripts have run in German, and bring no words of their own: a page is shown as it was sent, without opening it."""
     problems = []
     with visiting(browser, demo.facts["base_url"], demo_token, locale="en") as visitor:
         visitor.show(NARROW_AND_DARK)
+        visitor.open("/dashboard")
         for address in filter(None, addresses.values()):
-            visitor.open(address)
-            assert visitor.page.get_attribute("html", "lang") == "en"
-            problems += visitor.too_wide()
+            visitor.show_as_sent(address)
+            assert visitor.language() == "en"
+            problems += [f"{address}: {problem}" for problem in visitor.too_wide()]
     assert not problems, "\n".join(problems)
 
 
@@ -131,7 +131,7 @@ def test_pages_for_strangers_are_accessible_and_fit(browser: Browser, demo: Serv
     with visiting(browser, demo.facts["base_url"], locale=language) as visitor:
         for address in OUTSIDE:
             visitor.open(address)
-            assert visitor.page.get_attribute("html", "lang") == language
+            assert visitor.language() == language
             problems += visitor.look_closely()
     assert not problems, "\n".join(problems)
 

@@ -25,7 +25,9 @@ def _pattern(page: Page) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(page.path)))
 
 
-def walk(client: httpx.Client, look: Callable[[httpx.Response], None] = lambda answer: None) -> dict[str, str]:
+def walk(
+    client: httpx.Client, look: Callable[[httpx.Response], None] = lambda answer: None, *, often: int = OFTEN
+) -> dict[str, str]:
     """Returns one address for each page that links lead to, an empty one for a file to save; `look` sees every answer."""
     patterns = sorted(((page.path, _pattern(page)) for page in SHOWN), key=lambda item: ("{" in item[0], item[0]))
 
@@ -48,7 +50,7 @@ def walk(client: httpx.Client, look: Callable[[httpx.Response], None] = lambda a
         assert kind is not None, f"{address} is linked and does not exist"
         alike = (kind, *sorted(name for name, _ in parse_qsl(urlsplit(address).query)))
         visits[alike] += 1
-        if visits[alike] > OFTEN:
+        if visits[alike] > often:
             continue
         answer = client.get(address)
         assert answer.status_code in (200, 303), f"{address}: {answer.status_code}"
