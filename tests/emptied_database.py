@@ -62,7 +62,7 @@ class EmptiedDatabase:
         # Kept for as long as the database is: a session that has not met the tables before takes ten times as long to empty them.
         self._connection = psycopg.connect(self.url, autocommit=True)
         self._connection.execute("SET session_replication_role = replica")  # without foreign keys and append-only rules
-        self._tables = _tables(self._connection)
+        self._tables = tables_of(self._connection)
         self._schema = self._connection.execute(_SCHEMA).fetchone()
         # Written once: composing them anew for every test takes longer than running them.
         names = [sql.Identifier(name) for name in self._tables]
@@ -89,7 +89,7 @@ class EmptiedDatabase:
             take_time(0.001)
 
     def _drop_further_tables(self) -> None:
-        for name in set(_tables(self._connection)) - set(self._tables):
+        for name in set(tables_of(self._connection)) - set(self._tables):
             self._connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
 
     def delete_rows(self) -> None:
@@ -103,7 +103,8 @@ class EmptiedDatabase:
         self._server.drop_database(self._name)
 
 
-def _tables(connection: psycopg.Connection) -> list[str]:
+def tables_of(connection: psycopg.Connection) -> list[str]:
+    """All that tests may write to."""
     rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
     return [name for (name,) in rows if name != "schema_migrations"]
 

@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 
+from tests.emptied_database import migrated_template, tables_of
 from tests.forked_commands import commands, started
+from tests.services import shared_postgres
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 
@@ -51,10 +54,47 @@ def _made_demo() -> Path:
     return data
 
 
+@cache
+def _made_demo_of_postgres() -> tuple[Path, dict[str, bytes]]:
+    """The data of such a demo in PostgreSQL: its folder, and the rows of each table."""
+    server = shared_postgres()
+    url = server.create_database("kontobahn_demo", template=migrated_template(server))
+    data = Path(tempfile.mkdtemp(prefix="kontobahn-demo-"))
+    atexit.register(shutil.rmtree, data, ignore_errors=True)
+    kontobahn("demo", data=data, database_url=url)
+    rows = {}
+    with psycopg.connect(url) as database:
+        for table in tables_of(database):
+            with database.cursor().copy(f"COPY {table} TO STDOUT (FORMAT binary)".encode()) as copy:
+                rows[table] = b"".join(copy)
+    server.drop_database("kontobahn_demo")
+    return data, rows
+
+
+def _is_migrated_and_empty(database: psycopg.Connection) -> bool:
+    [is_migrated] = database.execute("SELECT to_regclass('organizations') IS NOT NULL").fetchone() or [False]
+    return bool(is_migrated) and database.execute("SELECT FROM organizations").fetchone() is None
+
+
+def _place_demo_in_postgres(data: Path, url: str) -> bool:
+    """Returns whether there was a place for it."""
+    with psycopg.connect(url) as database:
+        if not _is_migrated_and_empty(database):
+            return False
+        folder, rows = _made_demo_of_postgres()
+        database.execute("SET session_replication_role = replica")  # without foreign keys: tables come in any order
+        for table, copied in rows.items():
+            with database.cursor().copy(f"COPY {table} FROM STDIN (FORMAT binary)".encode()) as copy:
+                copy.write(copied)
+    shutil.copytree(folder, data, dirs_exist_ok=True)
+    return True
+
+
 def place_demo(data: Path, **settings: Any) -> None:
-    """Does what `kontobahn demo` does; on SQLite by copying what it did before, unless there is something already."""
+    """Does what `kontobahn demo` does, by copying what it did before where there is nothing yet."""
     if "database_url" in settings:
-        kontobahn("demo", data=data, **settings)
+        if not _place_demo_in_postgres(data, settings["database_url"]):
+            kontobahn("demo", data=data, **settings)
     elif not (data / "kontobahn.sqlite3").exists():
         shutil.copytree(_made_demo(), data, dirs_exist_ok=True)
 
@@ -141,7 +181,9 @@ class ServerProcess:
 @contextmanager
 def serving(data: Path, *arguments: str, fresh: bool = False, **settings: Any) -> Iterator[ServerProcess]:
     """The demo, served. If `fresh`, the server makes it, as at the first start of an installation."""
-    if not fresh and "database_url" not in settings:
+    if not fresh and "database_url" in settings:
+        _place_demo_in_postgres(data, settings["database_url"])
+    elif not fresh:
         place_demo(data)
     server = ServerProcess(data, *arguments, **settings)
     try:
