@@ -545,7 +545,7 @@ def _probe(post: Callable[[str, bytes], bytes], blz: str, url: str, product_id: 
     try:
         # Not the client's own dialog, in which the library minds to learn which methods there are.
         with client._new_dialog():
-            return str(client.get_information()["bank"].get("name") or blz)
+            return str(getattr(client.bpa, "bank_name", None) or blz)
     except BankError as error:
         raise Answered(str(failure(error.codes))) from None
     except FinTSDialogInitError as error:

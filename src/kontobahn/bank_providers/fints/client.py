@@ -41,11 +41,15 @@ PRODUCT_VERSION = "1.0"
 # It writes what banks say to its own log, and where nobody listens to that, to standard error.
 logging.getLogger("fints").setLevel(logging.CRITICAL + 1)
 
+# The rights to an account, see `_rights`. The library makes 999 orders of the few that a bank allows, whenever one is read or kept.
+READ_BY_ELEMENTS = "HIUPD"
+
 
 def _parse_segment(parser: FinTS3Parser, segment: Any) -> Any:
     """A segment that is not as the library knows it keeps its elements, and spoils no other. The library warns, and minds some."""
     try:
-        return parser._parse_segment_as_class(FinTS3Segment.find_subclass(segment), segment)
+        kind = FinTS3Segment if segment[0][0] == READ_BY_ELEMENTS else FinTS3Segment.find_subclass(segment)
+        return parser._parse_segment_as_class(kind, segment)
     except Exception:
         return parser._parse_segment_as_class(FinTS3Segment, segment)
 
