@@ -26,7 +26,7 @@ from kontobahn.banking.provider import PaymentStatus
 from kontobahn.cli.common import DataOption, installation, moment, parse_duration, say_table
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SECOND, SystemClock, berlin_datetime
-from kontobahn.dashboard.pages.sandbox_controls import NewBooking
+from kontobahn.dashboard.declare import NewBooking
 from kontobahn.db import Tx
 from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import BadRequest, NotFound, SetupError

@@ -30,8 +30,8 @@ from kontobahn.banking.provider import (
     Snapshot,
 )
 from kontobahn.clock import DAY, Clock
-from kontobahn.dashboard.pages import sandbox_controls as sandbox
-from kontobahn.dashboard.pages.sandbox_controls import NewBooking, SandboxClock, SandboxControls
+from kontobahn.dashboard import declare as port
+from kontobahn.dashboard.declare import NewBooking, SandboxClock, SandboxControls
 from kontobahn.db import Database, Tx
 from kontobahn.errors import NotFound
 from kontobahn.settings import Settings
@@ -266,12 +266,12 @@ def _account(tx: Tx, ref: str, account_ref: str) -> SandboxAccount:
     return found
 
 
-def _look(tx: Tx, ref: str) -> sandbox.SandboxConnection | None:
+def _look(tx: Tx, ref: str) -> port.SandboxConnection | None:
     row = store.find_connection(tx, ref)
     if row is None or row.status != "open":
         return None
     accounts = [
-        sandbox.SandboxAccount(account.ref, account.name, account.iban, account.balance_minor)
+        port.SandboxAccount(account.ref, account.name, account.iban, account.balance_minor)
         for account in store.accounts_of_connection(tx, ref)
     ]
-    return sandbox.SandboxConnection(row.ref, row.user_name, row.consent_expires_at, accounts)
+    return port.SandboxConnection(row.ref, row.user_name, row.consent_expires_at, accounts)
