@@ -18,7 +18,7 @@ from msgspec import Meta
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Scope, find_in_scope, in_scope
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call, page
 from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Answer, Body, ListQuery, Timestamp, Uuid, form
@@ -29,7 +29,7 @@ from kontobahn.banking.payments.routes import CURRENCY, check_key_limits, check_
 from kontobahn.banking.payments.wire import Amount, NewPayment
 from kontobahn.banking.provider import Banking, Template
 from kontobahn.banking.wire import NumericId
-from kontobahn.clock import DAY, HOUR, berlin_date, optional_datetime, start_of_day, to_datetime
+from kontobahn.clock import DAY, HOUR, berlin_date, start_of_day, to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict, Forbidden
 from kontobahn.formats.pain import sepa
@@ -400,18 +400,14 @@ def latest(tx: Tx, organization_id: str, limit: int) -> list[PreparedRow]:
 
 
 def shown(row: PreparedRow, now: int, base_url: str) -> Prepared:
-    return Prepared(
-        id=row.id,
-        organization_id=row.organization_id,
-        kind=row.kind,
+    return from_row(
+        Prepared,
+        row,
         state=row.shown_state(now),
         approval_url=f"{base_url}/dashboard/assistants/{row.id}",
         payment=_copy(PreparedPayment, row.payment) if row.kind == "payment" else None,
         cash_entry=_copy(PreparedCashEntry, row.cash_entry) if row.kind == "cash_entry" else None,
         payment_id=None if row.payment_id is None else str(row.payment_id),
-        created_at=to_datetime(row.created_at),
-        expires_at=to_datetime(row.expires_at),
-        decided_at=optional_datetime(row.decided_at),
     )
 
 

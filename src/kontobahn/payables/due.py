@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, OrganizationQuery, Uuid
@@ -98,9 +98,8 @@ def _due(row: DueRow, today: date) -> Due:
 
 def _view(one: Due) -> DuePayable:
     row = one.row
-    return DuePayable(
-        payable_id=row.id, status=row.status, number=row.number, creditor_name=row.creditor_name, konto=row.konto or None,
-        currency_code=row.currency_code, due_date=one.due_on,
+    return from_row(
+        DuePayable, row, payable_id=row.id, konto=row.konto or None, due_date=one.due_on,
         payable_amount=from_minor(row.payable_minor), skonto=from_minor(one.skonto_minor), skonto_until=one.skonto_until,
         pay_by=one.pay_by, amount=from_minor(one.amount_minor),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from kontobahn import log
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call, Context, page
 from kontobahn.api.declare import get, post
 from kontobahn.api.idempotency import Claim
@@ -526,8 +526,7 @@ def view(tx: Tx, context: Context, run: RunRow) -> PaymentRun:
 
 
 def _payment_view(context: Context, row: PaymentRow, invoices: list[RunInvoice]) -> RunPayment:
-    return RunPayment(
-        payment_id=str(row.id), status=row.status, creditor_name=row.creditor_name, creditor_iban=row.creditor_iban,
-        amount=from_minor(row.amount_minor), description=row.description, waits_for_release=row.waits_for_release,
+    return from_row(
+        RunPayment, row, payment_id=str(row.id), amount=from_minor(row.amount_minor),
         payment_url=payer_address(context, row).url, payables=invoices,
     )  # fmt: skip

@@ -10,9 +10,8 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from kontobahn.api.answers import Error
+from kontobahn.api.answers import Error, from_row
 from kontobahn.api.wire import Answer, Timestamp, Uuid
-from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats.invoices.model import Class, Finding, Remark, Severity
 from kontobahn.formats.invoices.rule_sets import Used
@@ -137,15 +136,9 @@ _proposal = msgspec.json.Decoder(PayableProposal | None).decode
 
 
 def payable_view(row: PayableRow) -> Payable:
-    return Payable(
-        id=row.id,
-        organization_id=row.organization_id,
-        status=row.status,
-        kind=row.kind,
-        number=row.number,
-        issue_date=date.fromisoformat(row.issue_date),
-        due_date=_day(row.due_date),
-        currency_code=row.currency_code,
+    return from_row(
+        Payable,
+        row,
         total=from_minor(row.total_minor),
         payable_amount=from_minor(row.payable_minor),
         creditor=PayableCreditor(
@@ -155,42 +148,24 @@ def payable_view(row: PayableRow) -> Payable:
             konto=row.konto or None,
         ),
         terms=_terms(row.terms),
-        format=row.format,
-        profile=row.profile,
         findings=[finding_view(one) for one in _findings(row.findings)],
         warnings=[one.message("en") for one in _warnings(row.warnings)],
         rule_sets=[PayableRuleSet(*one) for one in _rule_sets(row.rule_sets)],
         proposals=_proposal(row.proposal),
-        stops=row.stops.split(),  # type: ignore[arg-type]
-        hold_until=_day(row.hold_until),
+        stops=row.stops.split(),
         to_be_paid=is_to_be_paid(row.means_code, row.payable_minor),
         connection_id=row.connection_id or None,
         client_id=row.client_id or None,
         payment_id=None if row.payment_id is None else str(row.payment_id),
-        match_id=row.match_id,
-        document_guid=row.document_guid,
-        created_at=to_datetime(row.created_at),
-        updated_at=to_datetime(row.updated_at),
     )
 
 
 def finding_view(finding: Finding) -> PayableFinding:
-    return PayableFinding(
-        finding_class=finding.kind,
-        rule=finding.rule,
-        rule_set=finding.rule_set,
-        path=finding.path,
-        severity=finding.severity,
-        message=finding.message("en"),
-    )
-
-
-def _day(text: str | None) -> date | None:
-    return None if text is None else date.fromisoformat(text)
+    return from_row(PayableFinding, finding, finding_class=finding.kind, message=finding.message("en"))
 
 
 def step_view(row: StepRow) -> PayableStep:
-    return PayableStep(action=row.action, actor=row.actor, comment=row.comment, created_at=to_datetime(row.created_at))
+    return from_row(PayableStep, row)
 
 
 # --- Events: the `data` of each, and the function that emits it, in the transaction of the change
@@ -237,32 +212,21 @@ EVENTS: dict[str, type[Answer]] = {
 
 
 def emit_received(tx: Tx, row: PayableRow) -> None:
-    _emit(tx, row, "payable.received", PayableReceived(**_facts(row), status=row.status))
+    _emit(tx, row, "payable.received")
 
 
 def emit_released(tx: Tx, row: PayableRow) -> None:
-    _emit(tx, row, "payable.released", PayableReleased(**_facts(row)))
+    _emit(tx, row, "payable.released")
 
 
 def emit_rejected(tx: Tx, row: PayableRow, reason: str) -> None:
-    _emit(tx, row, "payable.rejected", PayableRejected(**_facts(row), reason=reason))
+    _emit(tx, row, "payable.rejected", reason=reason)
 
 
 def emit_paid(tx: Tx, row: DueRow) -> None:
-    payment_id = None if row.payment_id is None else str(row.payment_id)
-    _emit(tx, row, "payable.paid", PayablePaid(**_facts(row), payment_id=payment_id, match_id=row.match_id))
+    _emit(tx, row, "payable.paid", payment_id=None if row.payment_id is None else str(row.payment_id))
 
 
-def _emit(tx: Tx, row: PayableRow | DueRow, event: str, data: Answer) -> None:
+def _emit(tx: Tx, row: PayableRow | DueRow, event: str, **further: str | None) -> None:
+    data = from_row(EVENTS[event], row, payable_id=row.id, payable_amount=from_minor(row.payable_minor), **further)
     outbox.emit(tx, row.organization_id, event, f"payable:{row.id}", data)
-
-
-def _facts(row: PayableRow | DueRow) -> dict[str, Any]:
-    return {
-        "payable_id": row.id,
-        "number": row.number,
-        "creditor_name": row.creditor_name,
-        "payable_amount": from_minor(row.payable_minor),
-        "currency_code": row.currency_code,
-        "due_date": _day(row.due_date),
-    }

@@ -12,7 +12,7 @@ from msgspec import Meta
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid
@@ -22,7 +22,6 @@ from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.merges import MergeRow, Report, Undone
 from kontobahn.banking.merges.comparison import Comparison, Standing, StoredRow, compare, decode_transaction
 from kontobahn.banking.wire import NumericId
-from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx, chunked
 from kontobahn.errors import Conflict
 from kontobahn.json_text import decode_kept, encode_kept
@@ -402,18 +401,13 @@ def _undo_problem(tx: Tx, row: MergeRow) -> str | None:
 
 
 def _merge(tx: Tx, row: MergeRow) -> AccountMerge:
-    return AccountMerge(
-        id=row.id,
+    return from_row(
+        AccountMerge,
+        row,
         account_id=str(row.account_id),
         merged_account_id=str(row.merged_id),
-        iban=row.iban,
         counts=_counts(row.counts),
-        made_by=row.made_by,
-        made_at=to_datetime(row.made_at),
-        undo_until=optional_datetime(row.undo_until),
         undo_problem=None if row.undone_at is not None else _undo_problem(tx, row),
-        undone_by=row.undone_by,
-        undone_at=optional_datetime(row.undone_at),
     )
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, in_scope
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import get, put
 from kontobahn.api.wire import Answer, Body, ListQuery, Timestamp, Uuid, form
@@ -130,16 +130,14 @@ def save(tx: Tx, principal: Principal, row: AccountSettings, actor: Actor) -> Da
 
 
 def view(row: AccountSettings) -> ReconciliationSettings:
-    return ReconciliationSettings(
+    return from_row(
+        ReconciliationSettings,
+        row,
         account_id=str(row.account_id),
-        connection_id=row.connection_id,
-        client_id=row.client_id,
-        konto=row.konto,
         fee_konto=row.fee_konto or None,
         transfer_konto=row.transfer_konto or None,
         start_date=date.fromisoformat(row.start_date) if row.start_date else None,
-        booked_by=row.booked_by,
-        automatic_classes=sorted(row.acting),  # type: ignore[arg-type]
+        automatic_classes=sorted(row.acting),
         updated_by=row.changed_by,
         updated_at=to_datetime(row.changed_at),
     )

@@ -13,11 +13,10 @@ from msgspec import Meta
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, find_in_scope
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call, page
 from kontobahn.api.declare import delete, get, put
 from kontobahn.api.wire import Answer, Body, Name, Query, Timestamp, Uuid
-from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
@@ -150,16 +149,7 @@ def forget(tx: Tx, principal: Principal, learned_id: str, actor: Actor) -> Data[
 
 
 def _learned_view(row: LearnedRow) -> LearnedPayer:
-    return LearnedPayer(
-        id=row.id,
-        kind=row.kind,
-        value=row.value,
-        konto=row.konto,
-        confirmations=row.times,
-        effective=row.times >= CONFIRMATIONS,
-        first_at=to_datetime(row.first_at),
-        last_at=to_datetime(row.last_at),
-    )
+    return from_row(LearnedPayer, row, confirmations=row.times, effective=row.times >= CONFIRMATIONS)
 
 
 # --- Rules
@@ -260,12 +250,9 @@ def _check_iban(field: str, iban: str) -> None:
 
 
 def _rule_view(row: RuleRow) -> MatchRule:
-    return MatchRule(
-        id=row.id,
-        name=row.name,
-        konto=row.konto,
-        text=row.text,
-        iban=row.iban,
+    return from_row(
+        MatchRule,
+        row,
         direction=row.sign,
         min_amount=None if row.least_minor is None else from_minor(row.least_minor),
         max_amount=None if row.most_minor is None else from_minor(row.most_minor),

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from kontobahn.api.answers import from_row
 from kontobahn.api.wire import Answer, Timestamp, Uuid
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
@@ -192,15 +193,12 @@ def proposal_view(row: ProposalRow) -> MatchProposal:
 
 
 def match_view(row: MatchRow, lines: Sequence[LineRow], undo: UndoRow | None) -> Match:
-    return Match(
-        id=row.id,
+    return from_row(
+        Match,
+        row,
         transaction_id=str(row.transaction_id),
         account_id=str(row.account_id),
-        connection_id=row.connection_id,
-        client_id=row.client_id,
-        proposal_id=row.proposal_id,
-        evidence_class=row.evidence or None,  # type: ignore[arg-type]
-        made_on=date.fromisoformat(row.made_on),
+        evidence_class=row.evidence or None,
         amount=from_minor(row.amount_minor),
         name=row.payer or None,
         lines=match_lines(lines),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta
 
 from kontobahn import log
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call, Context, page
 from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Answer, Body, OrganizationQuery, Query, Timestamp, Uuid, form
@@ -191,17 +191,13 @@ def _folded(text: str) -> str:
 
 def _bank(found: Found) -> Bank:
     bank = found.bank
-    return Bank(
-        code=bank.code,
-        name=bank.name,
-        country_code=bank.country_code,
+    return from_row(
+        Bank,
+        bank,
         provider=found.provider,
-        api=bank.api,
         bics=list(bank.bics),
         bank_codes=list(bank.bank_codes),
-        logo_url=bank.logo_url,
         supports=abilities(bank),
-        consent_days=bank.consent_days,
     )
 
 

@@ -11,14 +11,13 @@ from typing import Annotated, NamedTuple
 from msgspec import UNSET, Meta, UnsetType
 
 from kontobahn.access.principal import Principal, in_scope
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, ListQuery, Timestamp
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import SANDBOX, Api, Nature
 from kontobahn.banking.wire import ConnectionId, NumericId
-from kontobahn.clock import to_datetime
 from kontobahn.db import Rounds, Table, Tx, ask_all, run_in, short_read
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
@@ -326,15 +325,11 @@ def _ask_listing(
 
 
 def _bank_account(row: AccountRow, provider: str) -> BankAccount:
-    return BankAccount(
-        can_hide=bool(row.can_hide),
+    return from_row(
+        BankAccount,
+        row,
         id=str(row.id),
-        name=row.name,
-        nature=row.nature,
         balance=_balance_on_wire(row),
-        currency_code=row.currency_code,
-        created_at=to_datetime(row.created_at),
-        updated_at=to_datetime(row.updated_at),
         extra=AccountExtra(
             iban=row.iban,
             holder_name=row.holder_name,

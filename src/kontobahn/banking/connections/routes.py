@@ -10,7 +10,7 @@ from kontobahn import log
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
-from kontobahn.api.answers import Data
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import delete, get
 from kontobahn.api.wire import Answer, ListQuery, Timestamp, Uuid
@@ -19,7 +19,7 @@ from kontobahn.banking.connections.rules import ConnectionStatus
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.provider import Banking, ProviderRefused
 from kontobahn.banking.wire import ConnectionId
-from kontobahn.clock import HOUR, MINUTE, to_datetime
+from kontobahn.clock import HOUR, MINUTE
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, SetupError, Unavailable
 
@@ -95,24 +95,7 @@ def _remove(tx: Tx, principal: Principal, actor: Actor, connection_id: str) -> D
 
 
 def bank_connection(row: ConnectionRow) -> BankConnection:
-    return BankConnection(
-        id=row.id,
-        provider_name=row.provider_name,
-        provider_code=row.provider_code,
-        country_code=row.country_code,
-        status=row.status,
-        owner_user_id=row.owner_user_id,
-        automatic_refresh=bool(row.automatic_refresh),
-        next_refresh_possible_at=to_datetime(row.next_refresh_possible_at),
-        created_at=to_datetime(row.created_at),
-        updated_at=to_datetime(row.updated_at),
-        display_name=row.display_name,
-        logo_url=row.logo_url,
-        consent_expires_at=None if row.consent_expires_at is None else to_datetime(row.consent_expires_at),
-        error_class=row.error_class,
-        error_message=row.error_message,
-        not_read=row.sentences_not_read or UNSET,
-    )
+    return from_row(BankConnection, row, not_read=row.sentences_not_read or UNSET)
 
 
 # --- Access ended at the provider

@@ -159,15 +159,12 @@ def _find(principal: Principal, invoice_id: str) -> Rounds[InvoiceSummary]:
 def _show(tx: Tx, principal: Principal, invoice_id: str, base_url: str) -> MobilityInvoiceWithLines:
     found = _find(tx, principal, invoice_id)
     _, facts = load(tx, found.organization_id, found.id)
-    return MobilityInvoiceWithLines(
+    return from_row(
+        MobilityInvoiceWithLines,
+        facts,
         **msgspec.structs.asdict(_view(found, base_url)),
         type="correction" if facts.is_correction else "invoice",
-        issued_on=facts.issued_on,
-        due_on=facts.due_on,
-        net_in_cents=facts.net_in_cents,
-        vat_in_cents=facts.vat_in_cents,
-        rounding_in_cents=facts.rounding_in_cents,
-        vat_sums=[VatSum(**item._asdict()) for item in facts.sums],
+        vat_sums=[from_row(VatSum, item) for item in facts.sums],
         lines=[_view_line(line) for line in facts.lines],
         invoice_xml_url=f"{base_url}/v2/mobility/invoices/{found.id}/xml",
     )
@@ -264,7 +261,7 @@ async def received(upload: Upload) -> Logo:
 
 def _save(tx: Tx, organization_id: str, new: Logo, actor: Actor) -> LogoAnswer:
     seller.save_logo(tx, organization_id, new, actor)
-    return LogoAnswer(media_type=new.media_type, width=new.width, height=new.height, sha256=new.sha256)
+    return from_row(LogoAnswer, new)
 
 
 def _remove(tx: Tx, principal: Principal, organization_id: str, actor: Actor) -> RemovedLogoAnswer:
