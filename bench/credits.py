@@ -126,7 +126,7 @@ def on_sqlite(pace: Pace, place: Path) -> list[Row]:
     ours.close()
     plain.close()
     question = f"1 SQLite, {CALLERS} callers: reserve+confirm, beside "
-    # Which is faster depends on the disk.
+    # It depends on the disk which is faster.
     slower, faster = sorted([one_thread, sixteen], key=statistics.median)
     ours_shown = measure.spread(with_ours, "/s")
     return [

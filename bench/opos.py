@@ -28,7 +28,7 @@ from bench.report import Curve, Series
 
 LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "error"}
 JOURNAL_SECONDS = 600
-# What hledger needs for a booking, with room to spare.
+# The bytes that hledger needs for a booking, with room to spare.
 HLEDGER_BYTES = 12_000
 MAX_MEGABYTES = 300
 MAX_OF_DUCKDB = 0.3

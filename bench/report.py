@@ -32,7 +32,7 @@ class Curve(msgspec.Struct, frozen=True):
     # Of its picture, docs/pictures/growth-NAME.svg.
     name: str
     title: str
-    # What there are so many of: "bookings".
+    # The things counted: "bookings".
     what: str
     sizes: list[int]
     series: list[Series]

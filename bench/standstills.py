@@ -17,7 +17,7 @@ from typing import Self
 from bench import measure
 
 _EVERY_SECONDS = 0.005
-# What a busy core takes to let us go first.
+# The time that a busy core takes to let us go first.
 _LATE_SECONDS = 0.05
 Span = tuple[float, float]
 

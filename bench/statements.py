@@ -36,7 +36,7 @@ MAX_TIMES = 3
 # Beside reading the file and a bare executemany of its rows.
 MAX_TIMES_IMPORT = 4
 ROUNDS = 3
-# What a small company's account sees: a debit with mandate, a credit with tags in its text, a card payment, a fee.
+# Bookings of a small company's account: a debit with mandate, a credit with tags in its text, a card payment, a fee.
 KINDS = (
     Booking(
         -4_990,

@@ -26,7 +26,7 @@ from tests.services import PostgresServer, RedisServer
 
 FREE = "/v2/banking/connections"
 SHARE = 0.25
-# How many times the lists a second of FastAPI with SQLAlchemy on SQLite they were with one worker, before units shared transactions on
+# The multiple of the lists a second of FastAPI with SQLAlchemy on SQLite they were with one worker, before units shared transactions on
 # PostgreSQL (docs/performance.md). The target is three times that.
 ONCE = 5.8
 

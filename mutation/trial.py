@@ -29,7 +29,7 @@ from tests.shared_services import FRESH
 Verdict = str  # besides these: "hung", "not reached"
 UNPLANTABLE = 3
 VERDICTS: dict[int, Verdict] = {0: "unnoticed", UNPLANTABLE: "unplantable"}
-# What a hanging run may take, as a multiple of a run without a fault.
+# The time of a run that hangs, as a multiple of a run without a fault.
 PATIENCE = 10
 
 

@@ -18,7 +18,7 @@ from scripts.n8n_tasks import LABELS, LEFT_OUT, LOCATORS, NOTES, SEARCHES, SIMPL
 from scripts.reference import document
 
 TARGET = Path(__file__).resolve().parent.parent / "clients" / "n8n" / "nodes" / "Kontobahn" / "operations.json"
-# What the node fills by itself.
+# Parameters that the node fills by itself.
 OWN = ("quelle", "Idempotency-Key", "x-request-purpose", "zweck", "limit")
 PAGED_BY = ("from_id", "from_code", "cursor")
 # A cursor that is kept from one run to the next, and so is given.

@@ -20,7 +20,7 @@ IDS = {
     "/v2/reconciliation/transactions/": "/v2/reconciliation/transactions?limit=1",
     "/v2/ledger-rewe/imports/": "/v2/ledger-rewe/imports?connectionId={connectionId}&limit=1",
 }
-# What would take away what other calls need.
+# Calls that would take away what others need.
 AT_THE_END = (*LAST, "delete_logo", "withdraw_client_access", "discard_order_file", "set_assistant_settings", "undo_account_merge",
               "update_customer", "set_payment_limit", "set_webhook_url", "rotate_webhook_secret")  # fmt: skip
 

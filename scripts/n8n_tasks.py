@@ -290,7 +290,7 @@ LABELS = {
     "waehrung": "Currency",
 }
 
-# What a list of choices is read from. All of them are free of credits, which the test holds.
+# The calls that a list of choices is read from. All of them are free of credits, which the test holds.
 SEARCHES: dict[str, dict[str, object]] = {
     "banks": {"call": "list_banks", "value": "code", "label": ["name", "bic"], "filter": "name"},
     "bankAccounts": {"call": "list_bank_accounts", "value": "id", "label": ["name", "extra.iban"]},
@@ -323,7 +323,7 @@ SEARCHES: dict[str, dict[str, object]] = {
     "users": {"call": "list_users", "value": "id", "label": ["name", "email"]},
 }
 
-# Which search fills a field, by the field and the beginning of the path it stands in; the first that fits.
+# The search that fills a field, by the field and the beginning of the path it stands in; the first that fits.
 LOCATORS: list[tuple[str, str, str]] = [
     ("connectionId", "/v2/ledger-duo", "documentConnections"),
     ("connectionId", "/v2/", "ledgerConnections"),
@@ -354,7 +354,7 @@ LOCATORS: list[tuple[str, str, str]] = [
     ("id", "/v2/reconciliation/matches", "matches"),
 ]
 
-# What Simplify keeps where the first plain fields of the answer would not be the ones that are wanted.
+# The fields that Simplify keeps where the first plain fields of the answer would not be the ones that are wanted.
 SIMPLE = {
     "list_transactions": ["id", "account_id", "made_on", "amount", "currency_code", "status", "description",
                           "extra.payer", "extra.payee", "extra.end_to_end_id"],
@@ -369,7 +369,7 @@ SIMPLE["get_transaction"] = SIMPLE["list_transactions"]
 SIMPLE["get_bank_account"] = SIMPLE["list_bank_accounts"]
 SIMPLE["get_payable"] = SIMPLE["list_payables"]
 
-# What a workflow must know after a call, beside its answer.
+# Told to a workflow after a call, beside its answer.
 NOTES = {
     "create_payment": "Nothing is paid yet: a person must open payment_url and authorise the payment, or release it in the dashboard.",
     "create_payment_run": "Nothing is paid yet: a person must authorise the payments at the bank.",

@@ -26,7 +26,7 @@ MAX_ROWS = 2
 # Reports whose rows make up their sums; of the first two, those of one person account with few items.
 OF_ONE_ACCOUNT = ("get_opos", "get_faelligkeiten")
 WHOLE = (*OF_ONE_ACCOUNT, "get_umsatzsteuer", "get_bwa", "get_invoice")
-# What others need first, and what leaves nothing behind; the rest in the document's order between them.
+# Calls that others need first, and calls that leave nothing behind; the rest in the document's order between them.
 FIRST = ["sign_in", "invite", "accept_invitation", "create_buchungen", "create_webhook_endpoint", "set_webhook_url",
          "send_test_event", "send_test_event_to_endpoint", "import_statements", "create_payment", "create_customer", "create_tickets",
          "create_invoice"]  # fmt: skip

@@ -24,9 +24,9 @@ from typing import IO, Any
 
 PROJECT = Path(__file__).resolve().parent.parent
 PAGE = PROJECT / "docs" / "testing.md"
-# What a person who wants to try the project has: the README asks for no more.
+# Packages of a person who wants to try the project: the README asks for no more.
 THERE = "bash,ca-certificates,git,make,python3"
-# How this machine reaches its registries, which is not ours to know.
+# This machine's way to its registries, which is not ours to know.
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 INSIDE = "/srv/kontobahn"
 PORT = 18_080

@@ -49,7 +49,7 @@ SERVICE_PORT, N8N_PORT, BROKER_PORT = 18280, 18281, 18282
 PASSWORD = "Trial-of-the-node-1"
 # Over what n8n takes anyway. It copies what a node returns several times: to the next node, the editor and its database.
 MAX_MEMORY_OF_ROWS = 200_000_000
-# What a service may answer to a call that is well made but asks for what the demo has not, or does not allow now.
+# The statuses that a service may answer with to a call that is well made but asks for what the demo has not, or does not allow now.
 REFUSALS = (402, 403, 404, 409, 422, 503)
 # These read what they are sent, and it is a bank's file and the document's example: no picture, no DATEV file, not this invoice's sum.
 UNFIT = ("PUT /v2/mobility/seller/logo", "POST /v2/ledger-rewe/imports", "PUT /v2/payables/{id}/booking",

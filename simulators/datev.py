@@ -56,7 +56,7 @@ class Job:
     client_id: str
     rows: list[Row]
     made_at: float
-    # What the questions about its state are answered with, the last one for ever.
+    # The answers to questions about its state, the last one for ever.
     states: list[str]
     asked: int = 0
 

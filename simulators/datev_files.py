@@ -30,7 +30,7 @@ class FileJob:
     content: bytes
     category: int
     rows: int
-    # What the questions are answered with, the last one for ever.
+    # The answers to questions, the last one for ever.
     results: list[str]
     wrong: Row | None
     at: str

@@ -48,7 +48,7 @@ class LedgerJob:
     kind: str
     month: str
     files: dict[str, bytes] = field(default_factory=dict)
-    # What the questions about its state are answered with once it is released, the last one for ever.
+    # The answers to questions about its state once it is released, the last one for ever.
     states: list[int] = field(default_factory=lambda: [OPEN])
     protocol: list[Row] = field(default_factory=list)
     asked_at: list[float] = field(default_factory=list)

@@ -50,16 +50,16 @@ class EnableBanking:
         self.banks = [bank(), bank("Sparkasse Köln/Bonn"), bank("Banque d’Exemple", "FR", payments=None)]
         self.accounts: list[Account] = []
         self.page_size = 100
-        # How far back the bank goes when it is asked from a day on.
+        # The days that the bank goes back when it is asked from a day on.
         self.max_days = 730
         self.readings_per_day: int | None = None
         self.breaks: list[tuple[str, How]] = []
         self.go_on = threading.Event()
-        # What the description leaves open.
+        # Left open by the description.
         self.signs_amounts = self.leaves_out_nulls = self.nests_webhooks = self.repeats_pages = False
         self.faults: list[str] = []
         self.asked: list[tuple[str, str]] = []
-        # What was read of accounts, and what was said about the person who waits for it.
+        # Reads of accounts, and what was said about the person who waits for them.
         self.people: list[tuple[str, dict[str, str]]] = []
         self._person: dict[str, str] = {}
         # Secrets that were used: tokens of requests and webhooks, and codes that people came back with.

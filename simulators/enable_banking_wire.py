@@ -62,7 +62,7 @@ class Refuse(Exception):
         self.body: dict[str, Any] = {"message": message, "code": status, "error": error, "detail": None}
 
 
-# What answers that break say.
+# The words of answers that break.
 NAMED = {
     "500": Refuse(500, "ASPSP_ERROR", "Error interacting with ASPSP"),
     "408": Refuse(408, "ASPSP_TIMEOUT", "Timeout interacting with ASPSP"),

@@ -62,21 +62,21 @@ class FakeBank:
         self.blz, self.bic, self.name = blz, "FAKEDEFFXXX", "Fakebank"
         self.users = {"muster": "12345"}
         self.tan = "123456"
-        # What it adds to the words it asks for a confirmation with.
+        # Added to the words that it asks for a confirmation with.
         self.adds = ""
         self.accounts: list[Account] = []
-        # What has to be confirmed when a dialog starts, and which orders have to be.
+        # Whether the start of a dialog has to be confirmed, and which orders have to be.
         self.start: Confirmation = "none"
         self.confirmed_orders: set[str] = set()
         self.methods = ["920", "922"]
         self.devices: list[str] = []
         self.lists_devices_freely = True
-        # How often a confirmation elsewhere is still open before it is there.
+        # The number of times that a confirmation elsewhere is still open before it is there.
         self.open_polls = 2
         self.max_polls = 180
-        # What an order is refused with, by its name; `start` for the start of a dialog, `tan` for a TAN.
+        # The codes that an order is refused with, by its name; `start` for the start of a dialog, `tan` for a TAN.
         self.errors: dict[str, Codes] = {}
-        # What happens to the next answers: nothing, status 500, nonsense, a cut connection, too much of it, what was sent,
+        # The fate of the next answers: nothing, status 500, nonsense, a cut connection, too much of it, what was sent,
         # and no answer at all.
         self.breaks: list[Literal["", "500", "nonsense", "cut", "huge", "echo", "silent"]] = []
         # True if its answers have lines and end with one, as in mail.

@@ -27,13 +27,13 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-# What is wrong with an ID token; the word behind it says how.
+# Faults of an ID token; the word behind it says how.
 Lie = Literal[
     "", "nonce", "no nonce", "issuer", "audience", "several audiences", "another azp", "expired", "future", "no times", "none",
     "HS256", "HS256 with the key as JSON", "unknown key", "wrong signature", "no subject", "old", "not yet", "no claims", "no token",
     "encrypted", "short key", "other type of key",
 ]  # fmt: skip
-# What is wrong with the way there: an error instead of a code, and answers that are late, too long, torn or something else.
+# Faults of the way there: an error instead of a code, and answers that are late, too long, torn or something else.
 Trouble = Literal[
     "", "denied", "late", "huge", "half", "nonsense", "500", "redirect", "echo", "wrong issuer in discovery",
     "private address", "no keys", "wrong iss",
@@ -89,7 +89,7 @@ class Provider:
     # The path that the trouble is at; all of them if empty.
     trouble_at: str = ""
     accounts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # Who is at the browser; without one, a page asks. The seconds since this person has signed in, unless asked to sign in anew.
+    # The person at the browser; without one, a page asks. The seconds since this person has signed in, unless asked to sign in anew.
     present: str = ""
     signed_in_for: int = 0
     tells_auth_time: bool = True

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
 
-# What is wrong: it ends in the midst of a message, announces one of a terabyte, speaks something else, or lacks what is optional.
+# Faults: it ends in the midst of a message, announces one of a terabyte, speaks something else, or lacks what is optional.
 Trouble = Literal["", "half", "huge", "nonsense", "no capabilities"]
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|\(([^)]*)\)|(\S+)')
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
 PATH = "/api/v6"
-# What happens to an answer: an error instead; done, but the answer is lost; lost before it is done; a page that is no JSON; a page
+# Faults of an answer: an error instead; done, but the answer is lost; lost before it is done; a page that is no JSON; a page
 # that stops in the middle; a refusal that repeats all that was sent. `late` waits for `release`.
 Break = Literal["500", "503", "429", "lost", "not done", "nonsense", "torn", "echo", "late"]
 numbers = msgspec.json.Encoder(decimal_format="number").encode

@@ -85,7 +85,7 @@ class ScriptedBank:
     def __init__(self) -> None:
         self.snapshots: dict[str, Snapshot] = {}
         self.asked: list[tuple[Any, ...]] = []
-        # What creating and finding a payment returns; an exception is raised.
+        # Returned by creating and finding a payment; an exception is raised.
         self.creation: PaymentStart | Exception | None = None
         self.found: PaymentStart | Literal["cannot be known"] | Exception | None = None
         self.live: PaymentReport | Exception = PaymentReport(None)

@@ -49,13 +49,13 @@ gc.set_threshold(20_000, 20, 10)
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
 ENGINES = ("sqlite", "postgres")
-# What takes long, the longest first.
+# Tests that take long, the longest first.
 LONGEST = (
     "tests/test_fuzz.py", "tests/journeys/test_torture.py", "tests/browser/test_every_page.py", "tests/browser/",
     "tests/providers/banking/test_secrets.py", "tests/dashboard/test_hostile_texts.py", "tests/journeys/",
     "tests/api/test_body_limits.py",
 )  # fmt: skip
-# How long a caller waits for work that goes on.
+# The time that a caller waits for work that goes on.
 WAITS = (
     (webhooks, "ANSWER_SECONDS"), (refresh, "ANSWER_SECONDS"), (steps, "ANSWER_SECONDS"), (documents, "WAIT_SECONDS"),
     (sandbox_webhooks, "MAX_PAGE_WAIT_SECONDS"), (ledger_connections, "CLIENTS_SECONDS"), (books, "BOOKS_SECONDS"),

@@ -29,7 +29,7 @@ from tests.waiting import PATIENCE_SECONDS
 
 _LENGTH = 8
 _MAX_BYTES = 1 << 20
-# What a command has of its own: what it prints, and what it complains of.
+# A command's own streams: what it prints, and what it complains of.
 _OUTPUTS = 2
 
 

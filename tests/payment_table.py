@@ -26,7 +26,7 @@ MEANING: dict[tuple[str, str], str] = {
     (row[0], reported): sign for row in _ROWS for reported, sign in zip(STATUSES, row[1:], strict=True)
 }
 
-# What a bank's file means by its codes, once the payer has authorised.
+# The meaning of the codes in a bank's file, once the payer has authorised.
 ISO_CODES = {
     "RCVD": "authorized", "ACTC": "authorized", "ACCP": "authorized", "ACFC": "authorized", "ACWC": "authorized",
     "PATC": "authorizing", "PDNG": "processing", "ACSP": "processing", "BLCK": "processing", "ACWP": "executed",

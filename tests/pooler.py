@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 _ENCRYPTION_REQUESTS = (80877103, 80877104)
 _TERMINATE = b"X\x00\x00\x00\x04"
-# What PgBouncer says to a client whose server is gone, before it closes the connection.
+# PgBouncer's words to a client whose server is gone, before it closes the connection.
 _CRASHED = b"SFATAL\x00C08P01\x00Mserver conn crashed?\x00\x00"
 
 

@@ -23,7 +23,7 @@ def _words(text: str) -> frozenset[str]:
 
 # Where commands are started that `make` must be able to run on a bare machine.
 FOLDERS = ("tests", "scripts", "bench", "torture", "mutation", "simulators")
-# What Debian and Ubuntu have from the start, and what whoever cloned the project and called `make` has.
+# Programs that Debian and Ubuntu have from the start, and those of anybody who cloned the project and called `make`.
 BASE = _words(
     "awk basename bash cat chmod chown chroot cp cut date dirname dpkg echo env false find flock free getconf git grep head hostname "
     "id install kill ldconfig ln ls lscpu make mkdir mktemp mount mv nproc ps python3 readlink realpath rm rmdir sed seq setpriv sh "

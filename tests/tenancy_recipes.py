@@ -28,7 +28,7 @@ class Recipe(NamedTuple):
     refused: int = 0
     # Whether an agency may do this for its clients; managing their people is not its business.
     agency_may: bool = True
-    # What makes the call possible a second time, where the agency's used it up.
+    # Makes the call possible a second time, where the agency's used it up.
     again: Callable[[Service, Organization, dict[str, str]], object] = lambda service, owner, mine: None
 
 

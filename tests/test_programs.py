@@ -13,7 +13,7 @@ from tests.browser.visitor import BROWSERS
 from tests.programs import BASE, Command, fenced_path, installed, purposes, started_by_python, started_by_shell
 from tests.tidy_rules import ROOT
 
-# What set-up has installed by the time that something in the folder runs.
+# Installed by set-up by the time that something in the folder runs.
 PURPOSES = {
     "tests": ("tests",),
     "mutation": ("tests",),
@@ -41,7 +41,7 @@ COMPUTED: dict[str, tuple[str, ...]] = {
     "torture/cluster/parts.py:_run": ("ip", "setpriv"),
     "torture/cluster/parts.py:doctor": ("ip",),
 }
-# What only those have who want what the file is for; it says so itself, and nothing that `make test` runs needs it.
+# Only for those who want what the file is for; it says so itself, and nothing that `make test` runs needs it.
 BROUGHT = {
     "scripts/apt.sh": ("sudo",),
     "scripts/test_n8n.py": ("npm",),

@@ -34,7 +34,7 @@ STEPS = 5000
 LIMIT = 1000
 # A page answers when the bank has: the first reading of a long history takes minutes.
 SECONDS = 1800.0
-# What is left of the bookings: when, how much, and which text.
+# The rest of the bookings: when, how much, and which text.
 Seen = Counter[tuple[str, str, str]]
 
 
@@ -42,15 +42,15 @@ class Trial(Protocol):
     """A provider, as far as torture needs to know it."""
 
     name: str
-    # How many people have an access there.
+    # The number of people who have an access there.
     people: int
-    # What the bank is called in answers.
+    # The bank's name in answers.
     bank_name: str
     # Settings of the service, by name.
     settings: dict[str, Any]
-    # How many bookings the bank puts into an answer.
+    # The number of bookings that the bank puts into an answer.
     per_page: int
-    # What makes everything over that a killed process has begun: as if its time had passed.
+    # Ends everything that a killed process has begun, as if its time had passed.
     time_passes: tuple[str, ...]
 
     @property

@@ -24,7 +24,7 @@ from tests.harness import START, Service, running_service
 from tests.providers.enable_banking.person import Person, settings_for
 
 BREAKS: tuple[tuple[str, How], ...] = (("/transactions", "half"), ("/balances", "500"), ("/transactions", "408"))
-# What the process may hold more after the last fetch than after the first.
+# The memory that the process may hold more after the last fetch than after the first.
 FLAT_BYTES = 50 * 1024 * 1024
 
 

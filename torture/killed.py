@@ -23,7 +23,7 @@ from torture.others import Target
 PATIENCE_SECONDS = 600
 # A kill comes at any moment up to a little later than the thing usually takes; that is learned on the way.
 SPREAD, FIRST_GUESS = 1.2, 0.3
-# How long a connect flow may be half made, in microseconds.
+# The time that a connect flow may be half made, in microseconds.
 QUARTER_OF_AN_HOUR = 15 * 60 * 1_000_000
 Act = Callable[[], Any]
 _CLAIMS = (

@@ -24,7 +24,7 @@ from simulators.salt_edge import SaltEdge
 from tests.providers.salt_edge.person import NAME, settings_for
 from torture.others import MEBIBYTE, Target, target
 
-# What the service may hold more than at the beginning, at its highest. A long history waits on disk: ten times the bookings need
+# The memory that the service may hold more than at the beginning, at its highest. A long history waits on disk: ten times the bookings need
 # about twice the memory.
 MAX_PEAK_BYTES = 150 * MEBIBYTE
 ROUNDS = 3

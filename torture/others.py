@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.forked_commands import Commands, imported
 
-# What must hold on an idle machine.
+# The bound that must hold on an idle machine.
 MAX_WAIT_MILLISECONDS = 250
 MAX_GROWTH_BYTES = 50_000_000
 START_SECONDS = 120

@@ -35,7 +35,7 @@ class Account:
     currency: str = "EUR"
     opening: Decimal = Decimal("10000.00")
     bookings: list[Booking] = field(default_factory=list)
-    # How many of the bookings stand in a statement already, and how many statements there are.
+    # The number of bookings that stand in a statement already, and of statements.
     stated: int = 0
     statements: int = 0
 

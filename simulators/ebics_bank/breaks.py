@@ -24,7 +24,7 @@ How = Literal[
     "wrong_signature", "no_signature", "foreign_signature",
     # The signed answer stands inside another that says something else.
     "wrapped",
-    # What XML can do to a careless reader.
+    # Attacks by XML on a careless reader.
     "entities", "external_entity", "two_bodies", "two_ids",
 ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from tests.waiting import PATIENCE_SECONDS
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-# What depends on colours, on the room there is, and on which elements are hidden. Everything else is a matter of the markup, which is
+# Rules that depend on colours, on the room there is, and on which elements are hidden. Everything else is a matter of the markup, which is
 # the same in every way of showing a page.
 OF_LOOKS = [
     "aria-hidden-focus", "button-name", "color-contrast", "label", "link-in-text-block", "link-name", "scrollable-region-focusable",

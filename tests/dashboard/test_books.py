@@ -251,7 +251,7 @@ def test_a_file_is_read_with_its_protocol_and_undone(browser: Browser, books: Bo
     assert send(file(INVOICE)).status_code == 422
     batch = browser.get(taken.headers["location"])
     assert "One record was imported." in batch.text
-    # Who imported it, by name.
+    # The name of the person who imported it.
     assert "Erika Muster" in batch.text
     assert "Erika Muster" in browser.get("/dashboard/batches").text
     assert "user:" not in batch.text

@@ -159,7 +159,7 @@ def test_every_page_works_with_books_at_datev_or_says_what_it_cannot(admin: Admi
     assert [path for path in works if found[f"/dashboard/{path}"] != 200] == []
 
 
-# What a page shows of the one invoice, or says that it cannot; and whether it tells as of when the postings are.
+# The text that a page shows of the one invoice, or says that it cannot; and whether it tells as of when the postings are.
 SHOWN = [
     ("open-items", "Firma Eins", True),
     ("open-items/due", "119", True),

@@ -16,7 +16,7 @@ from tests.file_bank import FileBank
 from tests.harness import Organization, Service
 
 UNKNOWN = "0193b2a0-0000-7000-8000-00000000abcd"
-# What everybody does for themselves.
+# Pages on which people look after themselves.
 FOR_ONESELF = (
     *("/dashboard/profile", "/dashboard/sign-out", "/dashboard/invitation/"),
     # An assistant may do no more than the person who connects it.

@@ -27,7 +27,7 @@ from tests.journeys.process import ServerProcess, environment, kontobahn, servin
 from tests.tidy_rules import ROOT
 from tests.waiting import PATIENCE_SECONDS, eventually
 
-# What no test can run: it starts this very project, or the tests themselves. scripts/try_image.py and `make release` install it.
+# Lines that no test can run: each starts this very project, or the tests themselves. scripts/try_image.py and `make release` install it.
 NOT_HERE = {"make run", "make test"}
 LIST, CHANGES = "/v2/banking/transactions", "/v2/banking/transactions/changes"
 # Keeps every answer that passes; and what is to happen in the middle of a walk happens after its first call.

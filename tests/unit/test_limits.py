@@ -49,7 +49,7 @@ def test_a_window_in_redis_that_ends_too_late_is_cut(redis: RedisServer) -> None
     async def main() -> None:
         windows = RedisWindows(redis.url, SystemClock())
         await windows.hit(GROUP, "set-back")
-        # What is left of a window when the clock of Redis was set back by an hour.
+        # The rest of a window when the clock of Redis was set back by an hour.
         assert redis.ask(b"PEXPIRE kontobahn:limit:api:set-back 3605000") == b":1"
         assert (await windows.hit(GROUP, "set-back")).reset_seconds == 10
         await windows.close()

@@ -17,7 +17,7 @@ from torture.cluster.parts import HOSTS, Cluster
 from torture.cluster.verdict import Phase
 from torture.payments import Receiver
 
-# How long a person takes to decide on a promotion; not the system's own time.
+# The time that a person takes to decide on a promotion; not the system's own time.
 REACTION_SECONDS = 3
 # A process that could not reach Redis counts alone for this long.
 REDIS_PAUSE_SECONDS = 6

@@ -34,7 +34,7 @@ class Call:
     # Answers other than success that are none of the service's faults.
     may_be: tuple[int, ...] = ()
     attempts: int = 0
-    # How often the connection ended before its answer, other than by being refused.
+    # The number of times that the connection ended before its answer, other than by being refused.
     cut: int = 0
     status: int = 0
     answer: Any = None

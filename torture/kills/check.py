@@ -19,7 +19,7 @@ from torture.payments import ENDS, Receiver
 FEW = 3
 SOLL, HABEN = "umsatzSoll", "umsatzHaben"
 LEDGER_ACCOUNTS = "ledger accounts"
-# What a job ends that was broken off.
+# States that a job ends if it was broken off.
 BROKEN_OFF = {
     "books_preparing": "books_preparing",
     "books_left_editions": "books_left_editions",

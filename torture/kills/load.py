@@ -35,7 +35,7 @@ PAUSE_SECONDS = 2
 # Failures of a file that is in the books, by the service.
 FOR_GOOD = ("imported before", "booked already")
 KONTO_DIGITS = 4
-# How likely a small import is undone, and what was undone imported again.
+# The chance that a small import is undone, and that one that was undone is imported again.
 UNDONE, AGAIN = 0.75, 0.5
 SHORT = tuple(kind for kind in WEIGHTS if kind != "payment")
 

@@ -27,7 +27,7 @@ from torture.payments import ENDS, Receiver
 CALLERS = 5
 # From the start to the kill.
 MOMENT = (0.02, 1.2)
-# How many of the kills wait until a large import is being undone, for how long at most, and when they come after that.
+# The share of the kills that wait until a large import is being undone, for how long at most, and when they come after that.
 AIMED, AIMING_SECONDS = 0.3, 3
 SLICES = (0.0, 2.0)
 # Longer than the service looks for a payment whose creation was cut off.

@@ -25,14 +25,14 @@ PATIENCE_SECONDS = 180
 CALL_HOLD_SECONDS = 8
 # A larger file is imported after its answer.
 TASK_BYTES = 12_000
-# How long a worker's neighbour goes on alone, and how long a start may take until it is killed.
+# The time that a worker's neighbour goes on alone, and that a start may take until it is killed.
 PAUSE = (0.1, 1.0)
-# What a process claims, and for how long.
+# The tables in which a process claims rows, and for how long.
 CLAIMS = {
     "books_preparing WHERE lease_until > 0": LEASE_SECONDS,
     "api_tasks WHERE status = 'running'": tasks.LEASE_SECONDS,
 }
-# What a kill leaves in the books that was amid something that takes several transactions.
+# Left in the books by a kill amid something that takes several transactions.
 HALF_DONE = {
     "importing": "SELECT batch FROM books_preparing WHERE lease_until > 0 AND undoes = ''",
     "undoing": "SELECT batch FROM books_preparing WHERE lease_until > 0 AND undoes <> ''",
@@ -55,7 +55,7 @@ class Service:
             self._settings |= {"database_url": database_url, "redis_url": redis_url}
         self.up = threading.Event()
         self.kills: dict[str, int] = {}
-        # What was found half done after kills.
+        # Work found half done after kills.
         self.amid: dict[str, set[Any]] = {name: set() for name in HALF_DONE}
         self._groups: list[int] = []
         self._killed_at = 0

@@ -21,7 +21,7 @@ DEBTORS, CREDITORS = ("10010", "10020", "10030"), ("70001", "70002")
 TERMS = {"10010": (30, 10, 2), "70001": (14, 0, 0)}
 MONEY = ("1000", "1200", "1360")
 
-# What accounts and keys stand for: kind and rate. U is output tax, V input tax, F free of it.
+# The kind and rate that accounts and keys stand for. U is output tax, V input tax, F free of it.
 AUTOMATIC = {"8400": ("U", 19), "8300": ("U", 7), "8125": ("F", 0), "3400": ("V", 19), "3300": ("V", 7)}
 KEYS = {"3": ("U", 19), "2": ("U", 7), "9": ("V", 19), "8": ("V", 7)}
 TAX_ACCOUNTS = {("U", 19): "1776", ("U", 7): "1771", ("V", 19): "1576", ("V", 7): "1571"}

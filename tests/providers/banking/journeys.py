@@ -34,9 +34,9 @@ STEPS = 3
 
 
 class Journey(Protocol):
-    # What the bank is called in answers, which is no secret.
+    # The bank's name in answers, which is no secret.
     bank_name: str
-    # What is found in the log after it.
+    # An event found in the log after it.
     logged: str
     settings: dict[str, Any]
     # Everything that was answered.

@@ -14,7 +14,7 @@ from tests.tidy_rules import parse
 SOURCE = Path(kontobahn.__file__).parent
 ROOMS = ("access", "api", "bank_providers", "banking", "books", "credits.py", "dashboard", "errors.py", "events", "formats",
          "ledger", "mobility", "outbound.py", "payables", "reconciliation", "webhooks")  # fmt: skip
-# What a call tells about itself, not about a request; and texts that have their German in another way.
+# Told by a call about itself, not about a request; and texts that have their German in another way.
 _NOT_SAID = ("get", "post", "put", "delete", "Meta", "form", "N_", "_", "gettext", "ngettext", "said")
 _SENTENCE = re.compile(r"[A-Z'“`{].*[a-z]{2} [a-z].*(\.|\{\})", re.DOTALL)
 _SQL = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|FROM|JOIN) ")

@@ -170,7 +170,7 @@ def test_in_the_second_half_of_2020_the_rates_were_lower(
         (KREDITOR, BUERO, "95", "2020-08-01", "BU-Schlüssel"), (BANK, "27000000", "103", "2026-03-01", "BU-Schlüssel"),
         (DEBITOR, "80000000", "240", "2026-03-01", "BU-Schlüssel"), (DEBITOR, "80000000", "10", "2026-03-01", "BU-Schlüssel"),
         (BANK, "27000000", "39", "2026-03-01", "BU-Schlüssel"), (BANK, BUERO, "13", "2026-03-01", "BU-Schlüssel"),
-        # What no account is known for: reverse charge in the months of lower rates, keys of a time before these rates.
+        # No account is known for them: reverse charge in the months of lower rates, keys of a time before these rates.
         (KREDITOR, BUERO, "94", "2020-08-01", "BU-Schlüssel"), (KREDITOR, BUERO, "19", "2020-08-01", "BU-Schlüssel"),
         (BANK, BUERO, "401", "2020-08-01", "BU-Schlüssel"), (BANK, BUERO, "9", "2006-12-31", "BU-Schlüssel"),
         (BANK, BUERO, "6", "2019-01-01", "BU-Schlüssel"), (KREDITOR, "34250000", "", "2020-08-01", "Konto"),

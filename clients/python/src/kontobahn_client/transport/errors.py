@@ -51,7 +51,7 @@ class ApiError(KontobahnError):
         self.status = status
         self.body = dict(body)
         self.error = str(body.get("error", f"The service answered {status}."))
-        # What to do about it; the parameter or field that is wrong; the cause in the ledger; the scope that the key lacks.
+        # The advice; the parameter or field that is wrong; the cause in the ledger; the scope that the key lacks.
         self.message = _text(body, "message")
         self.field = _text(body, "field")
         self.code = _text(body, "code")
