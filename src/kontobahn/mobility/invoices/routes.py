@@ -159,11 +159,14 @@ def _find(principal: Principal, invoice_id: str) -> Rounds[InvoiceSummary]:
 def _show(tx: Tx, principal: Principal, invoice_id: str, base_url: str) -> MobilityInvoiceWithLines:
     found = _find(tx, principal, invoice_id)
     _, facts = load(tx, found.organization_id, found.id)
-    return from_row(
-        MobilityInvoiceWithLines,
-        facts,
+    return MobilityInvoiceWithLines(
         **msgspec.structs.asdict(_view(found, base_url)),
         type="correction" if facts.is_correction else "invoice",
+        issued_on=facts.issued_on,
+        due_on=facts.due_on,
+        net_in_cents=facts.net_in_cents,
+        vat_in_cents=facts.vat_in_cents,
+        rounding_in_cents=facts.rounding_in_cents,
         vat_sums=[from_row(VatSum, item) for item in facts.sums],
         lines=[_view_line(line) for line in facts.lines],
         invoice_xml_url=f"{base_url}/v2/mobility/invoices/{found.id}/xml",
