@@ -40,6 +40,7 @@ from tests.post_office import PostOffice, post_office
 from tests.programs import BASE, fenced_path, installed
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
 from tests.shared_services import FRESH, SharedServices
+from tests.shares import dealt
 from tests.tidy_rules import ROOT
 from tests.waiting import PATIENCE_SECONDS
 
@@ -206,16 +207,23 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refusals before any statement run on one engine: which, follows from the test's name. Long tests
-    come first, so that at the end no worker waits for them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refusals before any statement run on one engine: which, follows from the test's name. Each worker
+    begins with long tests, so that at the end none waits for them."""
     if not os.environ.get(FRESH):
         items[:] = _each_once([item for item in items if item.get_closest_marker("either_engine")], items)
     items.sort(key=_turn)
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    length = sum(_turn(item) < len(LONGEST) for item in items)
+    items[:] = dealt(items[:length], items[length:], workers, by=_module)
 
 
 def _turn(item: pytest.Item) -> int:
     return next((turn for turn, place in enumerate(LONGEST) if item.nodeid.startswith(place)), len(LONGEST))
+
+
+def _module(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 def pytest_collection_finish() -> None:
