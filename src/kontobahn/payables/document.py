@@ -54,6 +54,24 @@ _WORDS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
+# UNTDID 4461: the means of payment that invoices name, by their codes.
+_MEANS: dict[str, tuple[str, str]] = {
+    "1": ("nicht festgelegt", "not defined"), "10": ("bar", "cash"), "20": ("Scheck", "cheque"),
+    "30": ("Überweisung", "credit transfer"), "31": ("Lastschriftauftrag", "debit transfer"),
+    "42": ("Zahlung auf ein Bankkonto", "payment to a bank account"), "48": ("Karte", "card"),
+    "49": ("Lastschrift", "direct debit"), "54": ("Kreditkarte", "credit card"), "55": ("Debitkarte", "debit card"),
+    "57": ("Dauerauftrag", "standing agreement"), "58": ("SEPA-Überweisung", "SEPA credit transfer"),
+    "59": ("SEPA-Lastschrift", "SEPA direct debit"), "68": ("Onlinezahlung", "online payment"),
+    "97": ("Verrechnung", "clearing between partners"),
+}  # fmt: skip
+# UNTDID 5305: the categories of VAT.
+_CATEGORIES: dict[str, tuple[str, str]] = {
+    "S": ("steuerpflichtig", "taxed"), "Z": ("Nullsatz", "zero rated"), "E": ("steuerfrei", "exempt"),
+    "AE": ("Steuerschuld beim Käufer", "reverse charge"), "K": ("innergemeinschaftlich", "intra-community supply"),
+    "G": ("Ausfuhr", "export"), "O": ("nicht steuerbar", "not subject to VAT"), "L": ("IGIC", "IGIC"), "M": ("IPSI", "IPSI"),
+}  # fmt: skip
+
+
 class Section(NamedTuple):
     """A heading, and rows below it: with the titles of their columns, or each with its name in front."""
 
@@ -188,7 +206,7 @@ class _Sections:
     def _taxes(self) -> Section:
         rows: list[tuple[str, ...]] = [
             (
-                one.category or "", self._rate(one.rate), self._money(one.net_minor), self._money(one.vat_minor),
+                self._coded(one.category, _CATEGORIES), self._rate(one.rate), self._money(one.net_minor), self._money(one.vat_minor),
                 one.exemption_reason or "",
             )
             for one in self._invoice.vat_breakdown
@@ -198,13 +216,18 @@ class _Sections:
 
     def _payment(self) -> Iterator[tuple[str, str]]:
         payment = self._invoice.payment
-        yield "means", " ".join(filter(None, (payment.means_code, payment.means_text)))
+        yield "means", self._coded(payment.means_code, _MEANS, payment.means_text)
         yield "terms", payment.terms or ""
         yield "reference", payment.reference or ""
         for one in payment.transfers:
             yield "iban", " · ".join(filter(None, (one.iban, one.account_name, one.bic)))
         if payment.direct_debit:
             yield "mandate", payment.direct_debit.mandate or ""
+
+    def _coded(self, code: str | None, known: dict[str, tuple[str, str]], own_words: str | None = None) -> str:
+        """Returns what the code stands for, or what the seller calls it, with the code itself behind it."""
+        words = own_words or (known[code][self._language == "en"] if code in known else "")
+        return " ".join(filter(None, (words, f"({code})" if code and words else code)))
 
     def _money(self, cents: int | None) -> str:
         if cents is None:

@@ -104,8 +104,9 @@ def as_pdf(row: PayableRow) -> bytes:
 
 def _section(section: Section) -> dict[str, object]:
     columns = len(section.rows[0])
-    # Facts have a narrow name and a wide value; in a table the second column describes.
-    widths = [1] if columns == 1 else [1, 3] if columns == 2 else [3 if place == 1 else 0 for place in range(columns)]
+    # Facts have a narrow name and a wide value; in a table the first column of words behind a number or a code describes.
+    described = next((place for place in range(1, columns) if place not in section.figures), 1)
+    widths = [1] if columns == 1 else [1, 3] if columns == 2 else [3 * (place == described) for place in range(columns)]
     cells = [cell for row in ([section.titles] if section.titles else []) for cell in row]
     return {
         "heading": section.heading,
