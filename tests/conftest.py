@@ -33,7 +33,7 @@ from kontobahn.db import postgres as postgres_engine
 from kontobahn.db.sqlite import SqliteEngine
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.mobility.invoices import documents
-from tests import compiled_templates, plans
+from tests import compiled_templates, plans, run_folder
 from tests.emptied_database import EmptiedDatabase, migrated_template
 from tests.harness import Service, ServiceFactory, running_service
 from tests.post_office import PostOffice, post_office
@@ -145,14 +145,22 @@ def _certificates_of_authorities_are_read_once() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _templates_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """For all processes of this run: all of them take five seconds."""
+def _run_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of all processes of this run."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # that of all workers
-    compiled_templates.keep_in(folder / "templates")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(compiled_templates.FOLDER, str(folder / "templates"))
+        patch.setenv(run_folder.FOLDER, str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _templates_are_compiled_once(_run_folder: Path) -> Iterator[None]:
+    """For all processes of this run: all of them take five seconds."""
+    compiled_templates.keep_in(_run_folder / "templates")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(compiled_templates.FOLDER, str(_run_folder / "templates"))
         yield
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +18,7 @@ import psycopg
 
 from tests.emptied_database import migrated_template, tables_of
 from tests.forked_commands import commands, started
+from tests.run_folder import made_once
 from tests.services import shared_postgres
 from tests.waiting import PATIENCE_SECONDS, eventually
 
@@ -45,30 +44,32 @@ def answer(*arguments: str, data: Path, **settings: Any) -> Any:
     return json.loads(kontobahn(*arguments, "--json", data=data, **settings).stdout)
 
 
-@cache
 def _made_demo() -> Path:
-    """The data of a demo that was made once and never served."""
-    data = Path(tempfile.mkdtemp(prefix="kontobahn-demo-"))
-    atexit.register(shutil.rmtree, data, ignore_errors=True)
+    """The data of a demo that was made once for all processes of the tests and never served."""
+    return made_once("demo", _make_demo)
+
+
+def _make_demo(data: Path) -> None:
     kontobahn("demo", data=data)
-    return data
 
 
 @cache
 def _made_demo_of_postgres() -> tuple[Path, dict[str, bytes]]:
     """The data of such a demo in PostgreSQL: its folder, and the rows of each table."""
+    place = made_once("demo-of-postgres", _make_demo_of_postgres)
+    return place / "data", {file.name: file.read_bytes() for file in (place / "rows").iterdir()}
+
+
+def _make_demo_of_postgres(place: Path) -> None:
     server = shared_postgres()
     url = server.create_database("kontobahn_demo", template=migrated_template(server))
-    data = Path(tempfile.mkdtemp(prefix="kontobahn-demo-"))
-    atexit.register(shutil.rmtree, data, ignore_errors=True)
-    kontobahn("demo", data=data, database_url=url)
-    rows = {}
+    kontobahn("demo", data=place / "data", database_url=url)
+    (place / "rows").mkdir()
     with psycopg.connect(url) as database:
         for table in tables_of(database):
             with database.cursor().copy(f"COPY {table} TO STDOUT (FORMAT binary)".encode()) as copy:
-                rows[table] = b"".join(copy)
+                (place / "rows" / table).write_bytes(b"".join(copy))
     server.drop_database("kontobahn_demo")
-    return data, rows
 
 
 def _is_migrated_and_empty(database: psycopg.Connection) -> bool:
