@@ -29,6 +29,10 @@ def credit_note(number: str, cents: int) -> bytes:
     return invoice(number, cents, type_code=CREDIT_NOTE)
 
 
+def in_dollars(number: str, cents: int) -> bytes:
+    return invoice(number, cents, currency="USD", payment=COFFEE.payment._replace(terms=None))
+
+
 def of_tea(number: str, cents: int = 1000) -> bytes:
     """An invoice of another creditor."""
     seller = COFFEE.seller._replace(name="Teehaus Elbe KG", vat_id=TEA_VAT_ID)
@@ -41,17 +45,22 @@ def without_skonto(number: str, cents: int, due_on: date | None = COFFEE.payment
 
 
 class Payer(Inbox):
-    """An inbox whose invoices are paid from an account that is kept by files."""
+    """An inbox whose invoices are paid from an account that is kept by files, or from the one that is named."""
 
-    def __init__(self, service: Service, owner: Organization | None = None, **creditor: Any) -> None:
+    bank: FileBank
+
+    def __init__(
+        self, service: Service, owner: Organization | None = None, account_id: str = "", **creditor: Any
+    ) -> None:
         super().__init__(service, owner, **creditor)
         tea = {
             **CREDITOR, "personenkontoNummer": "70002", "firmenname": "Teehaus Elbe KG", "ustId": TEA_VAT_ID,
             "bankkonten": [{"iban": TEA_IBAN}],
         }  # fmt: skip
         assert self.books.send(PERSONENKONTO, tea).status_code == 201
-        self.bank = FileBank(service, self.owner, iban=PAYER_IBAN)
-        self.account = self.bank.account_id()
+        if not account_id:
+            self.bank = FileBank(service, self.owner, iban=PAYER_IBAN)
+        self.account = account_id or self.bank.account_id()
 
     def released(self, content: bytes | None = None, key: str = "") -> dict[str, Any]:
         payable = self.received(content)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Service
+from tests.harness import Organization, Service
 from tests.paid_invoices import Payer, credit_note, without_skonto
 from tests.received_invoices import SELLER_IBAN
 from tests.statement_builder import Booking
@@ -15,8 +15,10 @@ from tests.statement_builder import Booking
 class Bookkeeper(Payer):
     """One who pays, and whose account is reconciled with books that have the invoices."""
 
-    def __init__(self, service: Service, bookings: str) -> None:
-        super().__init__(service)
+    def __init__(
+        self, service: Service, bookings: str, owner: Organization | None = None, account_id: str = ""
+    ) -> None:
+        super().__init__(service, owner, account_id)
         self.books.post(bookings)
         body = {"connection_id": self.books.connection_id, "konto": "1200", "automatic_classes": ["A1", "A2"]}
         answer = service.request("PUT", f"/v2/reconciliation/accounts/{self.account}", self.owner.key, json=body)
