@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from kontobahn.bank_providers.sandbox import store
+from kontobahn.bank_providers.sandbox import adapter, store
 from kontobahn.clock import DAY, SECOND
 from tests.dashboard.browsing import Browser
 from tests.file_bank import FileBank, transactions
@@ -176,6 +176,36 @@ def test_an_order_file_for_a_connected_account_comes_back_by_itself(
     assert (paid["amount"], paid["extra"]["payee"]) == (-30, "Papier GmbH")
     assert not links(browser, "statements")
     assert len(links(browser, "reports")) == 1
+
+
+@pytest.mark.parametrize("ended_by", ["bank", "service"])
+def test_an_order_on_an_account_whose_connection_has_ended_stands_in_a_statement(
+    visitor: Visitor, owner: Organization, browser: Browser, service: Service, ended_by: str
+) -> None:
+    files = FileBank(service, owner)
+    [payment, returned], content = order_file(files, _30="Papier GmbH", _5="Sandbox returned")
+    connection = visitor.connect(owner, "notan", accounts=(0,))
+    shown = next(one for one in visitor.accounts(owner) if one["extra"].get("is_sandbox"))
+    iban, balance = shown["extra"]["iban"], shown["balance"]
+    content = content.replace(IBAN.encode(), iban.encode())
+    assert hand_in(browser, content).status_code == 303
+    if ended_by == "bank":
+        do(visitor, browser, f"/connections/{connection['id']}/do/destroy")
+    else:
+        path = f"/v2/banking/connections/{connection['id']}"
+        assert service.request("DELETE", path, owner.key).status_code in (200, 204)
+    service.db.write_now(adapter.tidy)
+    visitor.later(10)
+    [statement] = links(browser, "statements")
+    told = browser.get(statement).text
+    ids = [payment["end_to_end_id"], returned["end_to_end_id"]]
+    assert re.findall("<EndToEndId>([^<]+)", told) == ids
+    assert re.findall("<Amt Ccy=[^>]+>([0-9.]+)", told)[:2] == [f"{balance:.2f}", f"{balance - 35:.2f}"]
+    visitor.later(3 * 3600)
+    assert len(links(browser, "statements")) == 2, "what comes back stands in one too"
+    again = content.replace(b"<MsgId>", b"<MsgId>2", 1)
+    assert hand_in(browser, again).status_code == 303
+    assert "It has refused 2 orders: AC02." in browser.get(f"{PAGE}/orders").text
 
 
 @pytest.mark.either_engine

@@ -94,7 +94,7 @@ class SandboxProvider:
         return ()
 
     async def remove(self, provider_ref: str) -> None:
-        await self._db.write(bank.remove, provider_ref)
+        await self._db.write(_remove, provider_ref)
 
     async def create_payment(self, order: PaymentOrder) -> PaymentStart:
         creation = choose_plan(order.creditor_name, order.amount_minor, order.template_identifier).creation
@@ -139,6 +139,12 @@ class SandboxProvider:
         return PaymentStart(row.ref, url, row.expires_at, payments.report_of(row))
 
 
+def _remove(tx: Tx, provider_ref: str) -> None:
+    store.begin_change(tx)
+    order_files.leave(tx, provider_ref)
+    bank.remove(tx, provider_ref)
+
+
 # Done by the bank's clock, in this order: table and column that note when something is due, and what happens then.
 _BY_CLOCK: tuple[tuple[str, str, Callable[[Tx, int], None]], ...] = (
     ("sandbox_connections", "answer_at", bank.answer_slow_requests),
@@ -177,8 +183,8 @@ def move_clock(tx: Tx, ahead: int) -> None:
 
 
 def tidy(tx: Tx) -> None:
-    bank.purge(tx)
     order_files.purge(tx)
+    bank.purge(tx)
     tx.run(
         "DELETE FROM sandbox_payments WHERE created_at <= ? AND (status = 'settled' OR status = 'failed' OR status = 'rejected')"
         " AND next_at IS NULL",

@@ -1,7 +1,7 @@
 """Order files at the sandbox bank: handed in, checked, answered with a status report (pain.002), booked by the bank's clock.
 
-Accounts that the bank shows over a connection are booked there and reported. For accounts that are kept by files it writes the
-day's statement (camt.053), with the balances and the end-to-end ids.
+Accounts that the bank shows over a connection are booked there and reported. For accounts that are kept by files, and for those whose
+connection has ended meanwhile, it writes the day's statement (camt.053), with the balances and the end-to-end ids.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lxml import etree
 
 from kontobahn.bank_providers.sandbox import bank, store
 from kontobahn.bank_providers.sandbox.rules import Booking, Plan, check_payee, choose_plan, purpose
+from kontobahn.bank_providers.sandbox.store import SandboxAccount, SandboxConnection
 from kontobahn.banking.provider import PayeeResult, Template
 from kontobahn.clock import DAY, HOUR, SECOND, berlin_date, berlin_datetime, start_of_day
 from kontobahn.dashboard.declare import HandedIn, OrderAccount, OrderDesk, SandboxStatement
@@ -466,18 +467,41 @@ def settle(tx: Tx, now: int) -> None:
         booked, key=lambda one: (one.order.customer, one.order.iban, one.order.account_ref)
     ):
         if account_ref is not None:
-            _show(tx, account_ref, list(of_account))
-            continue
+            account = store.find_account(tx, account_ref)
+            connection = store.find_connection(tx, account.connection_ref) if account else None
+            if account is not None and connection is not None and connection.status == "open":
+                _show(tx, account, connection, list(of_account))
+                continue
+            _keep_by_files(tx, customer, iban, account_ref)
         for day, of_day in groupby(of_account, key=lambda one: one.day):
             _write_statement(tx, customer, iban, day, list(of_day), now)
 
 
-def _show(tx: Tx, account_ref: str, booked: list[_Booked]) -> None:
+def _keep_by_files(tx: Tx, customer: str, iban: str, account_ref: str) -> None:
+    """Goes on with an account whose connection has ended: what was ordered from it stands in a statement, after its last balance."""
+    account, row = store.find_account(tx, account_ref), ACCOUNTS.one(tx, "customer = ? AND iban = ?", customer, iban)
+    balance = account.balance_minor if account else 0
+    if row is None:
+        ACCOUNTS.insert(tx, AccountRow(customer, iban, balance, 0))
+    elif account is not None:
+        ACCOUNTS.update(tx, row, balance_minor=balance)
+    tx.run(
+        "UPDATE sandbox_orders SET account_ref = NULL WHERE customer = ? AND iban = ? AND account_ref = ?",
+        customer, iban, account_ref,
+    )  # fmt: skip
+
+
+def leave(tx: Tx, connection_ref: str) -> None:
+    """Keeps by files what is still ordered from the accounts of a connection, before the bank forgets them."""
+    waiting = "next_at > 0 AND account_ref IN (SELECT ref FROM sandbox_accounts WHERE connection_ref = ?)"
+    orders = ORDERS.all(tx, waiting, connection_ref)
+    for customer, iban, account_ref in {(one.customer, one.iban, one.account_ref) for one in orders}:
+        if account_ref is not None:
+            _keep_by_files(tx, customer, iban, account_ref)
+
+
+def _show(tx: Tx, account: SandboxAccount, connection: SandboxConnection, booked: list[_Booked]) -> None:
     """Books on an account that the bank shows over a connection, and reports it."""
-    account = store.find_account(tx, account_ref)
-    connection = store.find_connection(tx, account.connection_ref) if account else None
-    if account is None or connection is None or connection.status != "open":
-        return
     style = connection.bank.style
     store.book(
         tx,
@@ -622,6 +646,8 @@ def forget(tx: Tx, customer: str) -> None:
 
 def purge(tx: Tx) -> None:
     """Removes what was handed in and booked long ago. An account keeps its balance."""
+    for (ref,) in tx.all("SELECT ref FROM sandbox_connections WHERE ended_at > 0"):
+        leave(tx, ref)
     before = tx.now - 90 * DAY
     done = "SELECT ref FROM sandbox_order_files f WHERE f.created_at <= ? AND NOT EXISTS"
     done += " (SELECT 1 FROM sandbox_orders o WHERE o.file_ref = f.ref AND o.next_at IS NOT NULL)"
