@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 
 import pytest
+from pypdf import PdfReader
 
+from kontobahn.dashboard import sheets
+from kontobahn.dashboard.pages import payables
 from tests.dashboard.browsing import Browser
 from tests.harness import Organization, Service
-from tests.paid_invoices import Payer, credit_note, of_tea
+from tests.paid_invoices import Payer, credit_note, in_dollars, of_tea
 
-DUE, RUNS = "/dashboard/payables/due", "/dashboard/payables/payment-runs"
+INBOX = "/dashboard/payables"
+DUE, RUNS = f"{INBOX}/due", f"{INBOX}/payment-runs"
 
 
 @pytest.fixture
@@ -55,6 +61,74 @@ def test_the_overview_says_what_is_to_be_paid(payer: Payer, browser: Browser) ->
     assert "€32.36" in overview, "within 7 days"
     assert "€41.36" in overview, "within 30 days, less the credit note"
     assert "€41.36" in browser.get(f"{DUE}?within=30").text
+
+
+def _printed(browser: Browser, path: str, **headers: str) -> str:
+    answer = browser.get(path, **headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/pdf"), answer.text
+    assert "%C2%AD" not in answer.headers["content-disposition"], "soft hyphens are not for names of files"
+    (page,) = PdfReader(io.BytesIO(answer.content)).pages
+    return page.extract_text()
+
+
+def _saved(browser: Browser, path: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(browser.get(path).content.decode("utf-8-sig").splitlines()))
+
+
+@pytest.mark.either_engine
+def test_what_is_to_be_paid_is_saved_and_printed_with_its_sums(payer: Payer, browser: Browser) -> None:
+    payer.released()
+    payer.received(of_tea("T-1"))
+    payer.received(credit_note("G-1", 100))
+    payer.received(in_dollars("U-1", 500))
+    listed = browser.get(f"{DUE}?within=7").text
+    assert all(f'href="{DUE}.{ending}?within=7"' in listed for ending in ("csv", "pdf"))
+    rows = _saved(browser, f"{DUE}.csv")
+    assert {row["Invoice number"]: row["Amount today"] for row in rows} == {
+        "R-7": "32.36", "T-1": "10.00", "G-1": "-1.00", "U-1": "5.00",
+    }  # fmt: skip
+    coffee = {"Amount due": "33.02", "Skonto": "0.66", "Skonto until": "2026-03-09", "Creditor account": "70001"}
+    [row] = _saved(browser, f"{DUE}.csv?within=7")
+    assert coffee.items() <= row.items(), row
+    printed = _printed(browser, f"{DUE}.pdf")
+    for text in (
+        "Invoices to pay", "Muster GmbH", "(29098-55003)", "As of 2 Mar 2026", "Printed on 2 Mar 2026", "Page 1 of 1",
+        "T-1", "to be released", "42.02", "41.36", "5.00 USD",
+    ):  # fmt: skip
+        assert text in printed, (text, printed)
+    printed = _printed(browser, f"{DUE}.pdf?within=7", **{"accept-language": "de"})
+    assert all(
+        text in printed for text in ("Zu zahlende Rechnungen", "In den nächsten 7 Tagen", "R-7", "Summe", "32,36")
+    )
+    assert "T-1" not in printed
+
+
+@pytest.mark.either_engine
+def test_received_invoices_are_saved_and_printed_with_their_sums(
+    payer: Payer, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payables, "CSV_STEP_ROWS", 2)
+    payer.released()
+    for content in (of_tea("T-1"), credit_note("G-1", 100), in_dollars("U-1", 500)):
+        payer.received(content)
+    listed = browser.get(f"{INBOX}?status=released").text
+    assert all(f'href="{INBOX}.{ending}?status=released"' in listed for ending in ("csv", "pdf"))
+    rows = _saved(browser, f"{INBOX}.csv")
+    assert [(row["Invoice number"], row["Amount due"], row["Creditor account"]) for row in rows] == [
+        ("U-1", "5.00", "70001"), ("G-1", "-1.00", "70001"), ("T-1", "10.00", "70002"), ("R-7", "33.02", "70001"),
+    ]  # fmt: skip
+    assert [row["Invoice number"] for row in _saved(browser, f"{INBOX}.csv?status=released")] == ["R-7"]
+    printed = _printed(browser, f"{INBOX}.pdf")
+    for text in (
+        "Received invoices", "Muster GmbH", "(29098-55003)", "Received from 2 Mar 2026 to 2 Mar 2026", "Page 1 of 1",
+        "42.02", "5.00 USD",
+    ):  # fmt: skip
+        assert text in printed, (text, printed)
+    printed = _printed(browser, f"{INBOX}.pdf?status=released", **{"accept-language": "de"})
+    assert all(text in printed for text in ("Eingangsrechnungen", "freigegeben", "R-7", "Summe", "33,02")), printed
+    assert "T-1" not in printed
+    monkeypatch.setattr(sheets, "MAX_PRINTED", 3)
+    assert "At most 3 rows are printed." in browser.get(f"{INBOX}.pdf").text
 
 
 @pytest.mark.either_engine

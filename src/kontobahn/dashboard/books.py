@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import date
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -59,6 +59,11 @@ class ChosenBooks(NamedTuple):
         """The address of another page about the same books."""
         given = {name: value for name, value in {**self.fields, **more}.items() if value not in (None, "")}
         return f"{path}?{urlencode(given)}"
+
+    @property
+    def heading(self) -> str:
+        """The client, or what the books are called, for the head of a document."""
+        return heading(self.client) if self.client else self.connection.bezeichnung or ""
 
     def written(self, konto: str) -> str:
         """Returns an account as the client writes it."""
@@ -153,13 +158,29 @@ async def ask(visit: Visit, chosen: ChosenBooks, area: Area, question: Callable[
 
 async def writer(visit: Visit, connection_id: str, client_id: str) -> Callable[[str], str]:
     """Returns a function that writes an account as this client does, for a page that is not about one fiscal year."""
+    clients = await clients_told(visit)
+    return lambda konto: as_written(clients, connection_id, client_id, konto)[0]
+
+
+async def clients_told(visit: Visit) -> list[LedgerClient]:
+    """Returns the clients, or none if the books do not answer in time."""
     try:
         async with asyncio.timeout(BOOKS_SECONDS):
-            clients = await connections.list_clients(visit.context, visit.organization_id)
+            return await connections.list_clients(visit.context, visit.organization_id)
     except (KontobahnError, TimeoutError) as error:
-        log.info("accounts_without_books", connection_id=connection_id, detail=str(error) or "too slow")
-        clients = []
-    return lambda konto: as_written(clients, connection_id, client_id, konto)[0]
+        log.info("accounts_without_books", detail=str(error) or "too slow")
+        return []
+
+
+def heading(client: LedgerClient) -> str:
+    return f"{client.name} ({client.client_id})"
+
+
+def heading_of(clients: Sequence[LedgerClient], books: Iterable[tuple[str, str]]) -> str:
+    """Returns whose books these are, by connection and client; nothing if there are several or none."""
+    found = {one for one in books if any(one)}
+    named = [heading(one) for one in clients if {(one.connection_id, one.client_id)} == found]
+    return named[0] if named else ""
 
 
 def as_written(clients: Sequence[LedgerClient], connection_id: str, client_id: str, *konten: str) -> list[str]:

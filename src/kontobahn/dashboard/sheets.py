@@ -15,7 +15,6 @@ from starlette.responses import Response
 from kontobahn import log
 from kontobahn.clock import SECOND
 from kontobahn.dashboard import figures, prints
-from kontobahn.dashboard.books import ChosenBooks
 from kontobahn.dashboard.lists import Cell
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, language
@@ -64,9 +63,9 @@ async def as_csv(visit: Visit, sheet: Sheet, name: str) -> Response:
     return await visit.csv(name, head, (row for part in sheet.parts for row in part.rows))
 
 
-async def as_pdf(visit: Visit, chosen: ChosenBooks, sheet: Sheet, name: str) -> Response:
-    """Raises BadRequest if it has more rows than are printed."""
-    data = await visit.off_loop(_composed, sheet, _head(visit, chosen))
+async def as_pdf(visit: Visit, heading: str, sheet: Sheet, name: str) -> Response:
+    """Prints a sheet; `heading` says whose books it is about. Raises BadRequest if it has more rows than are printed."""
+    data = await visit.off_loop(_composed, sheet, _head(visit, heading))
     return await typeset(visit, "sheet", {"data": data}, name)
 
 
@@ -94,12 +93,11 @@ def _typesetter() -> Typesetter:
     return Typesetter()
 
 
-def _head(visit: Visit, chosen: ChosenBooks) -> dict[str, str]:
+def _head(visit: Visit, heading: str) -> dict[str, str]:
     assert visit.person is not None
-    client = chosen.client
     return {
         "company": visit.person.looking_at.name,
-        "client": f"{client.name} ({client.client_id})" if client else chosen.connection.bezeichnung or "",
+        "client": heading,
         "printed": _("Printed on %(moment)s by %(name)s", moment=figures.moment(visit.now), name=visit.person.user.name),
         "page": _("Page {page} of {pages}"),
         "language": language(),

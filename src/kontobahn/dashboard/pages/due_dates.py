@@ -141,7 +141,7 @@ async def due_dates_csv(visit: Visit) -> Response:
 @page("/open-items/due.pdf")
 async def due_dates_pdf(visit: Visit) -> Response:
     shown = await _read(visit)
-    return await sheets.as_pdf(visit, shown.chosen, _sheet(shown), f"{_('Due dates')} {shown.stichtag}")
+    return await sheets.as_pdf(visit, shown.chosen.heading, _sheet(shown), f"{_('Due dates')} {shown.stichtag}")
 
 
 def _sheet(shown: Shown) -> Sheet:

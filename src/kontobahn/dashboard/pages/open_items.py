@@ -205,7 +205,7 @@ async def open_items_csv(visit: Visit) -> Response:
 @page("/open-items.pdf")
 async def open_items_pdf(visit: Visit) -> Response:
     chosen, sheet, name = await _sheet(visit)
-    return await sheets.as_pdf(visit, chosen, sheet, name)
+    return await sheets.as_pdf(visit, chosen.heading, sheet, name)
 
 
 async def _sheet(visit: Visit) -> tuple[ChosenBooks, Sheet, str]:

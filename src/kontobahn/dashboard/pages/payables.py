@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
+from operator import add
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -16,7 +17,7 @@ from kontobahn.api.answers import Data
 from kontobahn.api.declare import Endpoint
 from kontobahn.clock import berlin_date
 from kontobahn.dashboard import books as book_pages
-from kontobahn.dashboard import figures, words
+from kontobahn.dashboard import figures, sheets, words
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form, words_of
 from kontobahn.dashboard.lists import PAGE_SIZE, Cell
@@ -24,6 +25,7 @@ from kontobahn.dashboard.pages import partners
 from kontobahn.dashboard.pages.audit_log import names_of_actors
 from kontobahn.dashboard.pages.ledger_connections import STATES as TRANSMISSION_STATES
 from kontobahn.dashboard.pages.order_files import NoFilters
+from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
@@ -31,7 +33,7 @@ from kontobahn.errors import BadRequest, NotFound, Refusal
 from kontobahn.formats.invoices.model import Finding, Invoice, Remark
 from kontobahn.formats.invoices.pdf import Proposal
 from kontobahn.ledger.connections import list_clients
-from kontobahn.ledger.provider import Transmission
+from kontobahn.ledger.provider import LedgerClient, Transmission
 from kontobahn.money import from_minor, to_minor
 from kontobahn.payables import booking, by_hand, document, handover, mailbox, routes, store
 from kontobahn.payables.booking import MAX_ROWS, BookingAccount, NewPayableBooking, PayableBooking
@@ -41,7 +43,7 @@ from kontobahn.payables.handover import HandoverRow, NewHandover
 from kontobahn.payables.intake import NoInvoice
 from kontobahn.payables.routes import FilesQuery
 from kontobahn.payables.rules import MAY, Status, is_to_be_paid
-from kontobahn.payables.store import FileRow, PayableRow, StepRow, UnreadRow, Waiting
+from kontobahn.payables.store import DueRow, FileRow, PayableRow, StepRow, UnreadRow, Waiting
 from kontobahn.payables.wire import Payable, payable_view
 
 PATH = f"{ROOT}/payables"
@@ -125,7 +127,6 @@ async def payables(visit: Visit) -> Response:
         states=STATES,
         unread=listed.unread,
         has_mail_trouble=listed.has_mail_trouble,
-        csv=filters.csv_url(),
         tabs=[
             (_(text), filters.url(status=status), listed.waiting.get(status, 0), filters.wanted.status == status)
             for status, (text, _kind) in STATES.items()
@@ -149,26 +150,74 @@ def _line(row: PayableRow) -> Line:
 
 @page("/payables.csv")
 async def payables_csv(visit: Visit) -> Response:
-    wanted = visit.filters(PayableFilters).wanted
-    rows: list[tuple[Cell, ...]] = []
-    before = ""
-    while found := await visit.read(store.latest, visit.organization_id, wanted.status or None, before, CSV_STEP_ROWS):
-        rows += [_cells(row) for row in found]
+    sheet, _heading = await _sheet(visit)
+    return await sheets.as_csv(visit, sheet, _("Received invoices"))
+
+
+@page("/payables.pdf")
+async def payables_pdf(visit: Visit) -> Response:
+    sheet, heading = await _sheet(visit, sheets.MAX_PRINTED)
+    return await sheets.as_pdf(visit, heading, sheet, f"{_('Received invoices')} {visit.today}")
+
+
+async def _sheet(visit: Visit, most: int | None = None) -> tuple[Sheet, str]:
+    """Returns the whole list, or a little more than `most` rows of it, and whose books it is about."""
+    status = visit.filters(PayableFilters).wanted.status
+    clients = await book_pages.clients_told(visit)
+    rows, sums, before = list[tuple[Cell, ...]](), dict[str, list[int]](), ""
+    books, days = set[tuple[str, str]](), set[date]()
+    while found := await visit.read(store.latest, visit.organization_id, status or None, before, CSV_STEP_ROWS):
         before = found[-1].id
-    head = [
-        _("Supplier"), _("Invoice number"), _("Dated"), _("Due on"), _("Status"), _("Amount due"), _("Total with VAT"),
-        _("Currency"), _("Creditor account"), _("IBAN"), _("VAT id"), _("Received"),
+        for row in found:
+            rows.append(_cells(row, clients))
+            add_up(sums, row.currency_code, row.payable_minor, row.total_minor)
+            books.add((row.connection_id, row.client_id))
+            days.add(berlin_date(row.created_at))
+        if most is not None and len(rows) > most:
+            break
+    columns = [
+        Column(_("Supplier"), 6), Column(_("Invoice number"), 4), Column(_("Dated"), 3), Column(_("Due on"), 3),
+        Column(_("Status"), 4), Column(_("Amount due"), 3, right=True), Column(_("Total with VAT"), 3, right=True),
+        Column(_("Currency"), 2), Column(_("Creditor account"), 3), Column(_("IBAN"), 6), Column(_("VAT id"), 4),
+        Column(_("Received"), 3),
     ]  # fmt: skip
-    return await visit.csv(_("Received invoices"), head, rows)
+    totals = [
+        (_("Total"), "", None, None, "", from_minor(owed), from_minor(total), currency, "", "", "", None)
+        for currency, (owed, total) in sorted(sums.items())
+    ]
+    period = (
+        _("Received from %(first)s to %(last)s", first=figures.day(min(days)), last=figures.day(max(days)))
+        if days
+        else ""
+    )
+    said = " · ".join(
+        filter(None, (_("As of %(day)s", day=figures.day(visit.today)), period, status and _(STATES[status][0])))
+    )
+    notes = [_("Credit notes are negative.")]
+    sheet = Sheet(_("Received invoices"), said, columns, [Part(rows, "", totals)], notes, landscape=True)
+    return sheet, book_pages.heading_of(clients, books)
 
 
-def _cells(row: PayableRow) -> tuple[Cell, ...]:
+def add_up(sums: dict[str, list[int]], currency: str, *amounts: int) -> None:
+    """Adds amounts to the sums of their currency."""
+    known = sums.setdefault(currency, [0] * len(amounts))
+    known[:] = map(add, known, amounts)
+
+
+def _cells(row: PayableRow, clients: Sequence[LedgerClient]) -> tuple[Cell, ...]:
     line = _line(row)
     return (
         row.creditor_name, row.number, line.issued_on, line.due_on, _(STATES[row.status][0]), from_minor(row.payable_minor),
-        from_minor(row.total_minor), row.currency_code, row.konto, row.creditor_iban, row.creditor_vat_id,
+        from_minor(row.total_minor), row.currency_code, written_in(clients, row), row.creditor_iban, row.creditor_vat_id,
         berlin_date(row.created_at),
     )  # fmt: skip
+
+
+def written_in(clients: Sequence[LedgerClient], row: PayableRow | DueRow) -> str:
+    """Returns the creditor's account as the client writes it; nothing if there is none."""
+    if not row.konto:
+        return ""
+    return book_pages.as_written(clients, row.connection_id, row.client_id, row.konto)[0]
 
 
 @action("/payables", takes_file=True)

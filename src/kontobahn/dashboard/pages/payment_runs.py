@@ -16,17 +16,19 @@ from kontobahn.banking.connections.accounts import AccountRow, AccountsQuery
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.wire import NumericId
-from kontobahn.dashboard import bank_words, figures, once
+from kontobahn.dashboard import bank_words, books, figures, once, sheets
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form, refusal
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.pages.order_files import NoFilters
-from kontobahn.dashboard.pages.payables import STATES
+from kontobahn.dashboard.pages.payables import STATES, add_up, written_in
+from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from kontobahn.ledger.connections import list_clients
+from kontobahn.money import from_minor
 from kontobahn.payables import due, routes, run_store, runs, store
 from kontobahn.payables.due import Due
 from kontobahn.payables.routes import BookOn, NewPayablesSettings
@@ -43,8 +45,12 @@ BOOKED: dict[BookOn | Literal[""], str] = {
 }
 
 
+Within = Literal["", "7", "30"]
+SPANS: dict[Within, str] = {"": N_("All of them"), "7": N_("Within 7 days"), "30": N_("Within 30 days")}
+
+
 class DueFilters(Struct):
-    within: Literal["", "7", "30"] = ""
+    within: Within = ""
 
 
 class RunForm(Struct):
@@ -72,22 +78,81 @@ class Shown(NamedTuple):
 async def due_list(visit: Visit) -> Response:
     filters = visit.filters(DueFilters)
     within = filters.wanted.within
-    last = visit.today + timedelta(days=int(within)) if within else None
-    rows = await visit.read(due.listing, visit.organization_id, visit.today, last)
+    rows = await _due(visit, within)
     return visit.show(
         "payables_due.html",
+        filters=filters,
         rows=rows,
         states=STATES,
         today=visit.today,
         total=due.total(rows),
-        spans=[
-            (text, filters.url(within=days), within == days)
-            for days, text in (("", _("All of them")), ("7", _("Within 7 days")), ("30", _("Within 30 days")))
-        ],
+        spans=[(_(text), filters.url(within=days), within == days) for days, text in SPANS.items()],
         may_pay=visit.may("member") and any(_can_be_paid(one) for one in rows),
         can_be_paid=_can_be_paid,
         new=NEW,
     )
+
+
+async def _due(visit: Visit, within: Within) -> list[Due]:
+    last = visit.today + timedelta(days=int(within)) if within else None
+    return await visit.read(due.listing, visit.organization_id, visit.today, last)
+
+
+@page("/payables/due.csv")
+async def due_csv(visit: Visit) -> Response:
+    sheet, _heading = await _due_sheet(visit)
+    return await sheets.as_csv(visit, sheet, f"{_('Invoices to pay')} {visit.today}")
+
+
+@page("/payables/due.pdf")
+async def due_pdf(visit: Visit) -> Response:
+    sheet, heading = await _due_sheet(visit)
+    return await sheets.as_pdf(visit, heading, sheet, f"{_('Invoices to pay')} {visit.today}")
+
+
+async def _due_sheet(visit: Visit) -> tuple[Sheet, str]:
+    """Returns the list, and whose books it is about."""
+    within = visit.filters(DueFilters).wanted.within
+    found, clients = await _due(visit, within), await books.clients_told(visit)
+    sums: dict[str, list[int]] = {}
+    for one in found:
+        add_up(sums, one.row.currency_code, one.row.payable_minor, one.skonto_minor, one.amount_minor)
+    columns = [
+        Column(_("Pay by"), 3), Column(_("Supplier"), 6), Column(_("Invoice number"), 4), Column(_("Due on"), 3),
+        Column(_("Status"), 4), Column(_("Amount due"), 3, right=True), Column(_("Skonto"), 3, right=True),
+        Column(_("Skonto until"), 3), Column(_("Amount today"), 3, right=True), Column(_("Currency"), 2),
+        Column(_("Creditor account"), 3), Column(_("IBAN"), 6),
+    ]  # fmt: skip
+    rows = [
+        (
+            one.pay_by, one.row.creditor_name, one.row.number, one.due_on, _(STATES[one.row.status][0]),
+            from_minor(one.row.payable_minor), from_minor(one.skonto_minor) if one.skonto_minor else None, one.skonto_until,
+            from_minor(one.amount_minor), one.row.currency_code, written_in(clients, one.row), one.row.creditor_iban,
+        )
+        for one in found
+    ]  # fmt: skip
+    totals = [
+        (
+            None,
+            _("Total"),
+            "",
+            None,
+            "",
+            from_minor(owed),
+            from_minor(skonto),
+            None,
+            from_minor(today),
+            currency,
+            "",
+            "",
+        )
+        for currency, (owed, skonto, today) in sorted(sums.items())
+    ]
+    as_of = _("As of %(day)s", day=figures.day(visit.today))
+    notes = [_("Credit notes are negative."), _("Skonto is what may be deducted today.")]
+    said = f"{as_of} · {_(SPANS[within])}" if within else as_of
+    sheet = Sheet(_("Invoices to pay"), said, columns, [Part(rows, "", totals)], notes, landscape=True)
+    return sheet, books.heading_of(clients, ((one.row.connection_id, one.row.client_id) for one in found))
 
 
 def _can_be_paid(one: Due) -> bool:

@@ -129,7 +129,7 @@ async def profit_and_loss_csv(visit: Visit) -> Response:
 @page("/reports/profit-and-loss.pdf")
 async def profit_and_loss_pdf(visit: Visit) -> Response:
     shown = await _read(visit)
-    return await sheets.as_pdf(visit, shown.chosen, _sheet(shown), _file_name(shown))
+    return await sheets.as_pdf(visit, shown.chosen.heading, _sheet(shown), _file_name(shown))
 
 
 def _file_name(shown: Shown) -> str:

@@ -150,7 +150,7 @@ async def trial_balance_csv(visit: Visit) -> Response:
 @page("/trial-balance.pdf")
 async def trial_balance_pdf(visit: Visit) -> Response:
     chosen, sheet = await _sheet(visit)
-    return await sheets.as_pdf(visit, chosen, sheet, f"{_('Trial balance')} {chosen.year.start.year}")
+    return await sheets.as_pdf(visit, chosen.heading, sheet, f"{_('Trial balance')} {chosen.year.start.year}")
 
 
 class SheetFilter(Struct):
@@ -189,7 +189,7 @@ async def account_sheet_csv(visit: Visit, konto: str) -> Response:
 @page("/trial-balance/{konto}/sheet.pdf")
 async def account_sheet_pdf(visit: Visit, konto: str) -> Response:
     chosen, sheet, name = await _account_sheet(visit, konto, sheets.MAX_PRINTED)
-    return await sheets.as_pdf(visit, chosen, sheet, name)
+    return await sheets.as_pdf(visit, chosen.heading, sheet, name)
 
 
 async def _account_sheet(visit: Visit, konto: str, most: int) -> tuple[ChosenBooks, Sheet, str]:
@@ -343,7 +343,7 @@ async def journal_csv(visit: Visit) -> Response:
 @page("/reports/journal.pdf")
 async def journal_pdf(visit: Visit) -> Response:
     chosen, sheet, name = await _sheet_of_journal(visit, sheets.MAX_PRINTED)
-    return await sheets.as_pdf(visit, chosen, sheet, name)
+    return await sheets.as_pdf(visit, chosen.heading, sheet, name)
 
 
 async def _sheet_of_journal(visit: Visit, most: int) -> tuple[ChosenBooks, Sheet, str]:

@@ -168,7 +168,7 @@ async def vat_bookings_csv(visit: Visit) -> Response:
 @page("/reports/vat/bookings.pdf")
 async def vat_bookings_pdf(visit: Visit) -> Response:
     shown, sheet, name = await _bookings_sheet(visit, sheets.MAX_PRINTED)
-    return await sheets.as_pdf(visit, shown.chosen, sheet, name)
+    return await sheets.as_pdf(visit, shown.chosen.heading, sheet, name)
 
 
 async def _bookings_sheet(visit: Visit, most: int) -> tuple[Figures, Sheet, str]:
@@ -223,13 +223,11 @@ async def vat_figures_csv(visit: Visit) -> Response:
 @page("/reports/vat.pdf")
 async def vat_figures_pdf(visit: Visit) -> Response:
     shown = await _read(visit)
-    return await sheets.as_pdf(visit, shown.chosen, _sheet(shown), _file_name(shown))
+    return await sheets.as_pdf(visit, shown.chosen.heading, _sheet(shown), _file_name(shown))
 
 
 def _file_name(shown: Figures) -> str:
-    # Without the soft hyphen that lets the title fit on a phone.
-    title = _("VAT figures").replace("\xad", "")
-    return f"{title} {shown.span.first} {shown.span.last}"
+    return f"{_('VAT figures')} {shown.span.first} {shown.span.last}"
 
 
 def _sheet(shown: Figures) -> Sheet:
