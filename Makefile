@@ -33,10 +33,8 @@ checks:
 	.venv/bin/lint-imports
 	.venv/bin/mypy
 
-# In a fresh clone one process compiles the tests, beside the checks; otherwise each worker would do so.
 suite:
-	@[ -d tests/__pycache__ ] || .venv/bin/pytest --collect-only -qq >/dev/null
-	scripts/in_memory.sh .venv/bin/pytest -n $(WORKERS) --dist worksteal --durations=20 --hypothesis-seed=$(SEED)
+	scripts/in_memory.sh .venv/bin/pytest --workers $(WORKERS) --durations=20 --hypothesis-seed=$(SEED)
 
 test-bare: ## Run both commands of the README in bare roots, for each of RELEASES="bookworm trixie" (needs root; half an hour each)
 	@python3 scripts/test_bare.py $(or $(RELEASES),bookworm trixie)

@@ -40,9 +40,9 @@ from tests.post_office import PostOffice, post_office
 from tests.programs import BASE, fenced_path, installed
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
 from tests.shared_services import FRESH, SharedServices
-from tests.shares import dealt
 from tests.tidy_rules import ROOT
 from tests.waiting import PATIENCE_SECONDS
+from tests.workers import portions, run_side_by_side
 
 # Looking for garbage among all that tests import and make took a tenth of their time.
 gc.set_threshold(20_000, 20, 10)
@@ -51,8 +51,9 @@ hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
 ENGINES = ("sqlite", "postgres")
 # Tests that take long, the longest first.
+MINUTES = ("tests/test_fuzz.py", "tests/journeys/test_torture.py")
 LONGEST = (
-    "tests/test_fuzz.py", "tests/journeys/test_torture.py", "tests/browser/test_every_page.py", "tests/browser/",
+    *MINUTES, "tests/browser/test_every_page.py", "tests/browser/",
     "tests/providers/banking/test_secrets.py", "tests/dashboard/test_hostile_texts.py", "tests/journeys/",
     "tests/api/test_body_limits.py",
 )  # fmt: skip
@@ -147,9 +148,7 @@ def _certificates_of_authorities_are_read_once() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def _run_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of all processes of this run."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # that of all workers
+    folder = Path(os.environ.get(run_folder.FOLDER) or tmp_path_factory.getbasetemp())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(run_folder.FOLDER, str(folder))
         yield folder
@@ -215,23 +214,33 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refusals before any statement run on one engine: which, follows from the test's name. Each worker
-    begins with long tests, so that at the end none waits for them."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--workers", type=int, default=1, help="run the tests in so many processes side by side")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refusals before any statement run on one engine: which, follows from the test's name. Long tests come first, so that at the end
+    nobody waits for them."""
     if not os.environ.get(FRESH):
         items[:] = _each_once([item for item in items if item.get_closest_marker("either_engine")], items)
     items.sort(key=_turn)
-    workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    length = sum(_turn(item) < len(LONGEST) for item in items)
-    items[:] = dealt(items[:length], items[length:], workers, by=_module)
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    workers = session.config.getoption("workers")
+    if workers < 2 or session.testsfailed or session.config.option.collectonly:
+        return None
+    run_side_by_side(session, workers, portions(session.items, by=_taken_together))
+    return True
 
 
 def _turn(item: pytest.Item) -> int:
     return next((turn for turn, place in enumerate(LONGEST) if item.nodeid.startswith(place)), len(LONGEST))
 
 
-def _module(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
+def _taken_together(item: pytest.Item) -> str:
+    """The module, unless each of its tests takes minutes."""
+    return item.nodeid if item.nodeid.startswith(MINUTES) else item.nodeid.partition("::")[0]
 
 
 def pytest_collection_finish() -> None:

@@ -351,7 +351,7 @@ class RedisServer(ThrowAwayServer):
 
 @functools.cache
 def shared_postgres() -> PostgresServer:
-    """The only PostgreSQL server of this process, started on first use. Each xdist worker is a process and has its own:
+    """The only PostgreSQL server of this process, started on first use. Each worker of a run is a process and has its own:
     a start takes about a second, which sharing one across processes would not repay."""
     return PostgresServer()
 
