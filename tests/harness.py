@@ -29,6 +29,7 @@ from kontobahn.db.migrate import migrate
 from kontobahn.ledger import connections
 from kontobahn.ledger.provider import Ledger, LedgerProvider
 from kontobahn.settings import Settings, load
+from tests.plain_http import PlainTransport
 from tests.waiting import PATIENCE_SECONDS
 
 # 2026-03-02 09:00 UTC, a Monday.
@@ -85,7 +86,10 @@ class Service:
         self._server: serve.EmbeddedServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
-        self.http = httpx.Client(base_url=self.base_url, verify=False, timeout=PATIENCE_SECONDS, trust_env=False)
+        self.transport = PlainTransport()
+        self.http = httpx.Client(
+            base_url=self.base_url, transport=self.transport, timeout=PATIENCE_SECONDS, trust_env=False
+        )
 
     def start(self) -> None:
         self._thread.start()

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from tests.harness import PASSWORD, Service
+from tests.plain_http import Lent
 from tests.waiting import PATIENCE_SECONDS
 
 COOKIE = "kontobahn_session"
@@ -22,12 +23,11 @@ class Browser:
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {"accept-language": "en", **options.pop("headers", {})}
-        # Without `verify=False` each would read the certificates of every authority, for a service without TLS.
         with httpx.Client(
             base_url=self.service.base_url,
+            transport=Lent(self.service.transport),
             timeout=PATIENCE_SECONDS,
             cookies=self.cookies,
-            verify=False,
             trust_env=False,
         ) as client:
             answer = client.request(method, path, headers=headers, **options)

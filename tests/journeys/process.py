@@ -18,6 +18,7 @@ import psycopg
 
 from tests.emptied_database import migrated_template, tables_of
 from tests.forked_commands import commands, started
+from tests.plain_http import PlainTransport
 from tests.run_folder import made_once
 from tests.services import shared_postgres
 from tests.waiting import PATIENCE_SECONDS, eventually
@@ -113,7 +114,7 @@ class ServerProcess:
         )  # fmt: skip
         self.facts = self._wait_for_facts(before)
         self.http = httpx.Client(
-            base_url=self.facts["base_url"], verify=False, timeout=PATIENCE_SECONDS, trust_env=False
+            base_url=self.facts["base_url"], transport=PlainTransport(), timeout=PATIENCE_SECONDS, trust_env=False
         )
         self._wait_until_it_answers()
 
