@@ -45,7 +45,7 @@ from tests.waiting import PATIENCE_SECONDS
 from tests.workers import portions, run_side_by_side
 
 # Looking for garbage among all that tests import and make took a tenth of their time.
-gc.set_threshold(20_000, 20, 10)
+gc.set_threshold(200_000, 20, 10)
 # A busy machine is slow, which says nothing about the code.
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
