@@ -9,12 +9,14 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 import pytest
+from _pytest.capture import FDCapture
 
 from tests import run_folder
 
@@ -61,7 +63,10 @@ def run_side_by_side(session: pytest.Session, workers: int, shares: list[Sequenc
             if session.shouldfail or session.shouldstop:
                 queue.clear()
     finally:
-        # After a key was pressed to break off, they were told as well.
+        # Whoever is at a test when this is broken off ends after it, because nobody listens.
+        queue.clear()
+        for connection in listening:
+            connection.close()
         for process in processes:
             process.join()
         queue.close()
@@ -163,6 +168,8 @@ def _work(
             following = next(items, None)
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             item = following
+    except BrokenPipeError:
+        pass  # nobody listens any more
     finally:
         session._setupstate.teardown_exact(None)
         session.config._ensure_unconfigure()  # finds what no test has closed
@@ -180,9 +187,14 @@ def _part_from_the_first(config: pytest.Config, telling: Connection) -> None:
     plugins.register(_Messenger(config, telling))
     factory = config._tmp_path_factory  # type: ignore[attr-defined]
     factory._basetemp = factory.mktemp("worker")
-    # What was printed is kept in files, which processes would share.
-    capturing: Any = plugins.getplugin("capturemanager")
-    if capturing.is_globally_capturing():
-        capturing.stop_global_capturing()
-        capturing.start_global_capturing()
-        capturing.suspend_global_capture(in_=False)
+    _capture_apart(plugins.getplugin("capturemanager"))
+
+
+def _capture_apart(manager: Any) -> None:
+    """Gives this process files of its own for what is printed, which forked processes share. Modules that were imported may hold the
+    objects that print: they stay, and only the files behind them are exchanged."""
+    capturing = manager._global_capturing
+    for captured in (capturing.out, capturing.err) if capturing is not None else ():
+        if isinstance(captured, FDCapture):
+            with tempfile.TemporaryFile() as file:
+                os.dup2(file.fileno(), captured.tmpfile.fileno(), inheritable=False)
