@@ -289,7 +289,7 @@ PRINTED = [
     ("reports/vat.pdf", "VAT figures", ["Output tax", "19 %"]),
     ("reports/profit-and-loss.pdf", "Profit and loss", ["Umsatzerlöse", "Vorläufiges Ergebnis"]),
     ("reports/journal.pdf", "Journal", ["Rechnung eins", "−10.70"]),
-    ("trial-balance/84000000/sheet.pdf", "8400", ["Rechnung eins", "−100.00"]),
+    ("trial-balance/84000000/sheet.pdf", "8400", ["Rechnung eins", "100.00 H"]),
 ]
 
 
@@ -300,8 +300,22 @@ def test_every_sheet_is_printed_as_a_document(browser: Browser) -> None:
         assert (answer.status_code, answer.headers["content-type"]) == (200, "application/pdf"), path
         (page,) = PdfReader(io.BytesIO(answer.content)).pages
         shown = page.extract_text()
-        for text in (title, "Muster GmbH", "(29098-55003)", "Printed on 2 Mar 2026", "Page 1 of 1", *texts):
+        for text in (title, "Muster GmbH", "29098-55003", "Printed on 2 Mar 2026", "Page 1 of 1", *texts):
             assert text in shown, (path, text, shown)
+
+
+@pytest.mark.either_engine
+def test_a_printed_account_sheet_has_the_turnover_of_the_trial_balance(browser: Browser, books: Books) -> None:
+    """The opening is summed up apart; the balance of the months before a chosen one stands above its lines."""
+    books.post("2026-01-01 S 1200 9000 500,00 EB Vortrag")
+    for query, lines in (
+        ("", ["Opening balance 500.00 0.00", "Turnover 100.00 800.00", "Sum 600.00 800.00 200.00 H"]),
+        ("?period=5", ["Carried forward 600.00 S", "Sum 0.00 800.00 200.00 H"]),
+    ):
+        printed = browser.get(f"/dashboard/trial-balance/12000000/sheet.pdf{query}").content
+        shown = " ".join(PdfReader(io.BytesIO(printed)).pages[0].extract_text().split())
+        for line in lines:
+            assert line in shown, (line, shown)
 
 
 @pytest.mark.either_engine

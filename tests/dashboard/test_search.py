@@ -58,7 +58,8 @@ def test_each_kind_is_found_and_every_address_leads_to_it(service: Service) -> N
         ("re-4711", ""), ("119,37", ""), ("papier meyer", "Papier Meyer"), ("zimmer", "Zimmer und Partner"),
         ("10055", "Zimmer und Partner"),
         ("DE02 1203 0000 0000 2020 51", "Zimmer und Partner"), ("ar-77", "AR-77"), ("238,19", "AR-77"), ("stadtwerke", "Stadtwerke Nord"),
-        ("Offene Posten", "Open items"), ("trial", "Trial balance"),
+        ("Offene Posten", "Open items"), ("trial", "Trial balance"), ("Kontoauszug", "Statement files"), ("mahnung", "Open items"),
+        ("Umsatzsteuer", "VAT figures"), ("bwa", "Profit and loss"), ("skonto", "Terms of payment"),
     ):  # fmt: skip
         hits = found(browser, typed)
         assert hits, typed

@@ -17,7 +17,7 @@ from kontobahn.clock import SECOND
 from kontobahn.dashboard import figures, prints
 from kontobahn.dashboard.lists import Cell
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import _, language
+from kontobahn.dashboard.words import N_, _, language
 from kontobahn.errors import BadRequest, Unavailable
 from kontobahn.mobility.invoices.pdf import make_printable
 from kontobahn.mobility.invoices.typesetter import Failed, Typesetter
@@ -27,6 +27,7 @@ from kontobahn.threads import Pool
 MAX_PRINTED = 5_000
 MANY_ROWS = 500
 PDF = "application/pdf"
+SIDES = N_("Amounts in euros. S: debit balance, H: credit balance.")
 
 
 class Column(NamedTuple):
@@ -35,6 +36,10 @@ class Column(NamedTuple):
     width: int = 2
     # Amounts and numbers.
     right: bool = False
+    # A balance, printed with its side as on the pages. In a CSV, Soll is positive and Haben negative.
+    sided: bool = False
+    # Zeros say nothing here, so that none is printed outside a sum.
+    sparse: bool = False
 
 
 class Part(NamedTuple):
@@ -45,6 +50,8 @@ class Part(NamedTuple):
     sums: Sequence[Sequence[Cell]] = ()
     # The rows that are sums of others, by their place.
     strong: frozenset[int] = frozenset()
+    # The balance of what came before the rows.
+    carried: Sequence[Cell] = ()
 
 
 class Sheet(NamedTuple):
@@ -95,8 +102,12 @@ def _typesetter() -> Typesetter:
 
 def _head(visit: Visit, heading: str) -> dict[str, str]:
     assert visit.person is not None
+    company = visit.person.looking_at.name
+    # A company's own books need not name it twice.
+    if heading.startswith(f"{company} ("):
+        heading = _("Client %(number)s", number=heading.removeprefix(f"{company} (").removesuffix(")"))
     return {
-        "company": visit.person.looking_at.name,
+        "company": company,
         "client": heading,
         "printed": _("Printed on %(moment)s by %(name)s", moment=figures.moment(visit.now), name=visit.person.user.name),
         "page": _("Page {page} of {pages}"),
@@ -113,8 +124,10 @@ def _composed(sheet: Sheet, head: dict[str, str]) -> str:
             raise BadRequest(
                 _("At most %(count)s rows are printed. Set a filter, or take the CSV file.", count=figures.number(MAX_PRINTED))
             )  # fmt: skip
-        shown = [_row(row, is_strong=place in part.strong) for place, row in enumerate(rows)]
-        parts.append({"title": part.title, "rows": shown + [_row(row, is_strong=True) for row in part.sums]})
+        above = [_row(sheet.columns, part.carried, is_strong=True)] if part.carried else []
+        shown = [_row(sheet.columns, row, is_strong=place in part.strong) for place, row in enumerate(rows)]
+        sums = [_row(sheet.columns, row, is_strong=True) for row in part.sums]
+        parts.append({"title": part.title, "rows": above + shown + sums})
     columns = [column._asdict() for column in sheet.columns]
     data: dict[str, Any] = {
         "title": sheet.title, "period": sheet.period, "columns": columns, "parts": parts,
@@ -123,14 +136,21 @@ def _composed(sheet: Sheet, head: dict[str, str]) -> str:
     return msgspec.json.encode(make_printable(data)).decode()
 
 
-def _row(row: Sequence[Cell], *, is_strong: bool) -> dict[str, Any]:
-    return {"cells": [_text(cell) for cell in row], "strong": is_strong}
+def _row(columns: Sequence[Column], row: Sequence[Cell], *, is_strong: bool) -> dict[str, Any]:
+    cells = [
+        "" if column.sparse and not cell and not is_strong else _text(cell, is_sided=column.sided)
+        for column, cell in zip(columns, row, strict=True)
+    ]
+    return {"cells": cells, "strong": is_strong}
 
 
-def _text(cell: Cell) -> str:
+def _text(cell: Cell, *, is_sided: bool) -> str:
     if cell is None:
         return ""
     if isinstance(cell, Decimal):
+        if is_sided:
+            side = (_("S") if cell > 0 else _("H")) if cell else ""
+            return f"{figures.number(abs(cell), 2)}|{side}"
         return figures.number(cell, 2)
     if isinstance(cell, date):
         return figures.day(cell)

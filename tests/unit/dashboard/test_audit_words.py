@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import msgspec
 import pytest
 
+import kontobahn
 from kontobahn.access.audit import AuditEntry
 from kontobahn.api.pages import Language
 from kontobahn.dashboard import words
+from kontobahn.dashboard.pages import audit_log
 from kontobahn.dashboard.pages.audit_log import details_line
 
 
 @pytest.mark.parametrize(
     ("language", "line"),
     [
-        ("de", "Person: Erika, Rolle: Verwaltung, vorher: nur lesen, required: ja, Beschränkt auf: a, b"),
-        ("en", "Person: Erika, Role: administration, before: read only, required: yes, Restricted to: a, b"),
+        ("de", "Person: Erika, Rolle: Verwaltung, vorher: nur lesen, Verlangt: ja, Beschränkt auf: a, b"),
+        ("en", "Person: Erika, Role: administration, before: read only, Required: yes, Restricted to: a, b"),
     ],
 )
 def test_details_are_in_words(language: Language, line: str) -> None:
@@ -30,3 +35,35 @@ def test_details_are_in_words(language: Language, line: str) -> None:
         assert details_line(entry, {"user:7": "Erika"}) == line
     finally:
         words.speak(words.DEFAULT)
+
+
+def test_amounts_and_ibans_are_written_as_on_the_pages_and_ids_are_left_out() -> None:
+    details = {
+        "amount": "1145.29",
+        "iban": "DE75512108001245126199",
+        "connection_id": "01a1",
+        "two_people_above": 500_000,
+    }
+    entry = AuditEntry(
+        "1", "2", 0, "user:7", "payables.settings", "7", msgspec.json.encode(details).decode(), None, None
+    )
+    words.speak("de")
+    try:
+        line = details_line(entry, {})
+    finally:
+        words.speak(words.DEFAULT)
+    assert line == "Betrag: 1.145,29, IBAN: DE75 5121 0800 1245 1261 99, Zwei Personen ab: 5.000,00 €".replace(
+        " €", "\xa0€"
+    )
+
+
+def test_every_detail_that_is_recorded_has_its_words() -> None:
+    calls = [
+        node
+        for path in Path(kontobahn.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "audit.record"
+    ]
+    names = {keyword.arg for call in calls for keyword in call.keywords if keyword.arg}
+    assert len(names) > 40
+    assert names <= audit_log.DETAILS.keys() | audit_log.LEFT_OUT

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -150,45 +152,96 @@ ACTIONS = {
     "webhook_url.gone": N_("Webhook URL is gone"),
     "webhook_url.set": N_("Webhook URL set"),
 }
-# The fields of details that people read; any other has its own name.
-_DETAILS = {
+# The fields of details that people read; any other has its own name, which a test finds.
+DETAILS = {
     "account": N_("Account"),
+    "accounts": N_("Accounts"),
+    "afterwards": N_("Afterwards"),
+    "allowed": N_("Allowed"),
     "amount": N_("Amount"),
+    "at_bank": N_("Known to the bank"),
+    "automatic": N_("Acts alone"),
     "automatic_classes": N_("Without asking"),
     "bank": N_("Bank"),
+    "book_on": N_("Booked on"),
     "booked_by": N_("Who books"),
     "city": N_("City"),
     "client_id": N_("Client"),
     "clients": N_("Clients"),
+    "comment": N_("Comment"),
+    "connections": N_("Bank connections"),
     "contact_email": N_("E-mail address"),
     "contact_name": N_("Contact person"),
     "contact_phone": N_("Telephone"),
+    "daily_limit": N_("At most a day"),
     "email": N_("E-mail address"),
+    "ended": N_("Sessions ended"),
     "events": N_("Events"),
+    "final": N_("Status"),
+    "folder": N_("Folder"),
+    "host": N_("Server"),
+    "hours": N_("Valid for hours"),
     "iban": N_("IBAN"),
     "invoice_number_prefix": N_("Invoice numbers begin with"),
+    "invoices": N_("Invoices"),
+    "kind": N_("Kind"),
+    "kontenrahmen": N_("Chart of accounts"),
     "konto": N_("Account"),
+    "left_out": N_("Left out"),
+    "maker": N_("Created by"),
     "managing_directors": N_("Managing directors"),
     "matches": N_("Matches"),
+    "moved": N_("Moved"),
     "name": N_("Name"),
     "new": N_("now"),
+    "note": N_("Note"),
+    "number": N_("Number"),
     "old": N_("before"),
+    "overlap_seconds": N_("Old one valid for seconds"),
     "payment_days": N_("Payment period in days"),
+    "payments": N_("Payments"),
     "postal_code": N_("Postal code"),
     "reason": N_("Reason"),
     "register_entry": N_("Commercial register"),
+    "removed": N_("Removed"),
+    "reported": N_("Reported"),
+    "required": N_("Required"),
     "role": N_("Role"),
     "rules": N_("Rules"),
+    "same": N_("Known already"),
     "scopes": N_("Restricted to"),
-    "status": N_("Status"),
+    "sessions_ended": N_("Sessions ended"),
+    "source": N_("Source"),
     "street": N_("Street and number"),
     "tax_number": N_("Tax number"),
     "transaction_id": N_("Transaction"),
+    "two_people_above": N_("Two people above"),
     "url": N_("Address"),
     "user_id": N_("Person"),
+    "username": N_("User name"),
     "vat_id": N_("VAT identification number"),
+    "versteuerung": N_("VAT"),
     "website": N_("Website"),
+    "with_user": N_("Person"),
 }
+# Ids, which say nothing to people, and a state that the action itself tells.
+LEFT_OUT = frozenset(
+    (
+        "batch",
+        "by",
+        "client_organization_id",
+        "connection_id",
+        "imports",
+        "merged",
+        "sha256",
+        "status",
+        "successor",
+        "with_key",
+    )
+)
+_AMOUNTS = ("amount", "daily_limit", "old", "new")
+_PEOPLE = ("user_id", "with_user", "maker")
+_DECIMAL = re.compile(r"-?\d+\.\d\d")
 _ACTORS = {
     COMMAND_LINE.name: N_("command line"),
     SYSTEM.name: N_("automatically"),
@@ -281,17 +334,23 @@ def details_line(entry: AuditEntry, names: Mapping[str, str]) -> str:
     if not isinstance(found, Mapping):
         return str(found)
     return ", ".join(
-        f"{_(_DETAILS[name]) if name in _DETAILS else name}: {_value(name, value, names)}"
+        f"{_(DETAILS[name]) if name in DETAILS else name}: {_value(name, value, names)}"
         for name, value in found.items()
-        if value not in (None, [], "")
+        if value not in (None, [], "") and name not in LEFT_OUT
     )
 
 
 def _value(name: str, value: Any, names: Mapping[str, str]) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
-    if name == "user_id":
+    if name in _PEOPLE:
         return names.get(f"user:{value}", str(value))
+    if name == "iban":
+        return figures.iban(value)
+    if name == "two_people_above":
+        return figures.money(value)
+    if name in _AMOUNTS and isinstance(value, str) and _DECIMAL.fullmatch(value):
+        return figures.number(Decimal(value), 2)
     if name in ("role", "old", "new") and (role := next((role for role in ROLE_NAMES if role == value), None)):
         return _(ROLE_NAMES[role])
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -146,7 +146,7 @@ async def due_dates_pdf(visit: Visit) -> Response:
 
 def _sheet(shown: Shown) -> Sheet:
     columns = [
-        Column(_("Due"), 3), Column(_("Days overdue"), 2, right=True), Column(_("Account"), 2), Column(_("Name"), 5),
+        Column(_("Due"), 3), Column(_("Days overdue"), 3, right=True, sparse=True), Column(_("Account"), 2), Column(_("Name"), 5),
         Column(_("Document"), 4), Column(_("Document date"), 3), Column(_("Text"), 5), Column(_("Open amount"), 3, right=True),
     ]  # fmt: skip
     rows = [

@@ -216,15 +216,16 @@ async def _sheet(visit: Visit) -> tuple[ChosenBooks, Sheet, str]:
     parts = []
     for side, text in SIDES.items():
         some = [konto for konto in konten if konto.isDebitor is (side == "debitors")]
+        some.sort(key=attrgetter("kontonummer"))
         if some:
             total = sum((konto.totalSaldo for konto in some), Decimal())
             parts.append(Part(_lines(chosen, some), _(text), [("", _("Total"), "", "", "", "", "", total)]))
     columns = [
         Column(_("Account")), Column(_("Name"), 5), Column(_("Document"), 4), Column(_("Document date"), 3),
-        Column(_("Text"), 5), Column(_("Due"), 3), Column(_("Days overdue"), 2, right=True),
-        Column(_("Balance"), 3, right=True),
+        Column(_("Text"), 5), Column(_("Due"), 3), Column(_("Days overdue"), 3, right=True, sparse=True),
+        Column(_("Balance"), 3, right=True, sided=True),
     ]  # fmt: skip
-    notes = [_("Amounts in euros. Debit balances are positive, credit balances negative.")]
+    notes = [_(sheets.SIDES)]
     as_of = _("As of %(day)s", day=figures.day(found.stichtag))
     sheet = Sheet(_("Open items"), as_of, columns, parts, notes, landscape=True)
     return chosen, sheet, f"{_('Open items')} {found.stichtag}"

@@ -156,7 +156,11 @@ def _sheet(shown: Shown) -> Sheet:
     ]
     cells: list[tuple[Cell, ...]] = [row for _is_sum, row in rows]
     part = Part(cells, strong=strong)
-    return Sheet(_("Profit and loss"), books.year_words(shown.chosen), columns, [part], notes)
+    words = _(
+        "Up to %(period)s of the fiscal year from %(first)s",
+        period=books.period_name(shown.chosen, shown.until), first=figures.day(shown.chosen.year.start),
+    )  # fmt: skip
+    return Sheet(_("Profit and loss"), words, columns, [part], notes)
 
 
 def _rows(shown: Shown) -> Iterator[tuple[bool, tuple[Cell, ...]]]:

@@ -25,7 +25,7 @@ from kontobahn.dashboard.declare import ROOT, page
 from kontobahn.dashboard.lists import MAX_TYPED, is_iban, search_words
 from kontobahn.dashboard.menu import MENU
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import _, text_in
+from kontobahn.dashboard.words import N_, _, text_in
 from kontobahn.db import Tx
 from kontobahn.ledger.konto import readable
 from kontobahn.ledger.opos import Belegbewegung
@@ -80,18 +80,58 @@ def _may_open(visit: Visit, hit: Hit) -> bool:
     return visit.person is not None and visit.dependencies.menu.may_open(visit.person, hit.url)
 
 
+# Pages that the menu leads to by way of another one.
+FURTHER = (
+    (N_("Profit and loss"), f"{ROOT}/reports/profit-and-loss"),
+    (N_("VAT figures"), f"{ROOT}/reports/vat"),
+    (N_("Journal"), f"{ROOT}/reports/journal"),
+    (N_("Due dates"), f"{ROOT}/open-items/due"),
+    (N_("Terms of payment"), f"{ROOT}/partners/terms"),
+    (N_("Getting started"), f"{ROOT}/set-up"),
+    (N_("Your profile"), f"{ROOT}/profile"),
+)
+# Words that people look for and that are in no title, in either language, by the page that they mean.
+MEANT = {
+    f"{ROOT}/statements": "kontoauszug kontoauszüge bank statement camt mt940 import",
+    f"{ROOT}/open-items": "mahnung mahnungen zahlungserinnerung mahnwesen reminder dunning opos debitoren kreditoren receivables",
+    f"{ROOT}/open-items/due": "überfällig overdue",
+    f"{ROOT}/reports/vat": "umsatzsteuer mehrwertsteuer vorsteuer voranmeldung zahllast ust tax return",
+    f"{ROOT}/reports/profit-and-loss": "betriebswirtschaftliche auswertung guv gewinn verlust ergebnis income",
+    f"{ROOT}/trial-balance": "susa saldenliste kontenblatt kontenblätter account sheet",
+    f"{ROOT}/partners/terms": "skonto zahlungsziel discount",
+    f"{ROOT}/payables": "belege lieferantenrechnung e-rechnung xrechnung zugferd supplier bills",
+    f"{ROOT}/payments": "überweisung überweisungen sepa transfer",
+    f"{ROOT}/batches": "datev extf import",
+    f"{ROOT}/books": "datev extf export wirtschaftsjahr",
+    f"{ROOT}/team": "benutzer rechte rollen einladen users roles invite",
+    f"{ROOT}/profile": "passwort passkey zweiter faktor benachrichtigungen password second factor notices",
+}
+
+
 def _pages(visit: Visit, typed: str) -> Group:
-    """Pages by their names, in either language: people remember the word that they read first."""
+    """Pages by their names, in either language: people remember the word that they read first; or by what they are looked for."""
     assert visit.person is not None
     opened = visit.dependencies.menu.open_entries(visit.person, visit.context)
     wanted = typed.casefold().split()
+    known = [
+        *(
+            (entry.text, section.text, entry.path)
+            for section in MENU
+            for entry in section.entries
+            if entry.path in opened
+        ),
+        *((text, "", path) for text, path in FURTHER),
+    ]
     hits = [
-        Hit(_(entry.text), _(section.text) if section.text else "", entry.path)
-        for section in MENU
-        for entry in section.entries
-        if entry.path in opened and _all_in(wanted, " ".join(text_in(one, entry.text) for one in LANGUAGES))
+        Hit(_(text), _(section) if section else "", path) for text, section, path in known if _means(wanted, text, path)
     ]
     return Group(_("Pages"), "list", hits)
+
+
+def _means(wanted: Sequence[str], text: str, path: str) -> bool:
+    # A soft hyphen lets a title fit on a phone.
+    named = " ".join(text_in(one, text) for one in LANGUAGES).replace("\xad", "")
+    return _all_in(wanted, f"{named} {MEANT.get(path, '')}")
 
 
 def _all_in(wanted: Sequence[str], text: str) -> bool:

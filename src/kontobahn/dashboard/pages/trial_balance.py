@@ -132,12 +132,13 @@ async def _sheet(visit: Visit) -> tuple[ChosenBooks, Sheet]:
     columns = [
         Column(_("Account")),
         Column(_("Name"), 6),
-        *(Column(title, 3, right=True) for title in (_("Opening balance"), _("Debit"), _("Credit"), _("Balance"))),
-    ]
+        Column(_("Opening balance"), 3, right=True, sided=True), Column(_("Debit"), 3, right=True),
+        Column(_("Credit"), 3, right=True), Column(_("Balance"), 3, right=True, sided=True),
+    ]  # fmt: skip
     # A generator: its rows are made where they are written, beside the event loop.
     rows = ((chosen.written(line.konto), *line[1:]) for line in lines)
     part = Part(rows, sums=[("", *one) for one in sums])
-    notes = [_("Amounts in euros. Debit balances are positive, credit balances negative.")]
+    notes = [_(sheets.SIDES)]
     return chosen, Sheet(_("Trial balance"), books.year_words(chosen), columns, [part], notes)
 
 
@@ -210,20 +211,30 @@ async def _account_sheet(visit: Visit, konto: str, most: int) -> tuple[ChosenBoo
         asked = asked._replace(after=found.next)
     columns = [
         Column(_("Number"), 2, right=True), Column(_("Date"), 3), Column(_("Document"), 4), Column(_("Text"), 7),
-        Column(_("Contra account"), 3), Column(_("Tax key"), 2),
-        *(Column(title, 3, right=True) for title in (_("Debit"), _("Credit"), _("Balance"))),
+        Column(_("Contra account"), 3), Column(_("Tax key"), 3), Column(_("Debit"), 3, right=True, sparse=True),
+        Column(_("Credit"), 3, right=True, sparse=True), Column(_("Balance"), 3, right=True, sided=True),
     ]  # fmt: skip
-    total = (money.from_minor(sum(one.soll for one in lines)), money.from_minor(sum(one.haben for one in lines)))
-    balance = money.from_minor(lines[-1].saldo if lines else before or 0)
-    rows = [_sheet_row(chosen, one) for one in lines]
+    part = Part(
+        [_sheet_row(chosen, one) for one in lines], sums=_sums_of_sheet(lines, before or 0),
+        carried=("", "", "", _("Carried forward"), "", "", "", "", money.from_minor(before)) if before else (),
+    )  # fmt: skip
     number = chosen.written(line.konto)
     words = books.period_name(chosen, period) if period is not None else books.year_words(chosen)
-    carried = [_("Carried forward: %(amount)s", amount=figures.money(before))] if before else []
-    sheet = Sheet(
-        f"{number} {line.text}", words, columns, [Part(rows, sums=[("", "", "", _("Sum"), "", "", *total, balance)])],
-        [*carried, _("Amounts in euros. Debit balances are positive, credit balances negative.")], landscape=True,
-    )  # fmt: skip
-    return chosen, sheet, f"{number} {chosen.year.start.year}"
+    sheet = Sheet(f"{number} {line.text}", words, columns, [part], [_(sheets.SIDES)], landscape=True)
+    return chosen, sheet, f"{_('Account sheet')} {number} {chosen.year.start.year}"
+
+
+def _sums_of_sheet(lines: list[SheetLine], before: int) -> list[tuple[Cell, ...]]:
+    """The turnover is that of the trial balance, which has what was opened with apart."""
+    opened, moved = ([one for one in lines if (one.periode == 0) is is_opening] for is_opening in (True, False))
+    groups = [(_("Opening balance"), opened), (_("Turnover"), moved)] if opened else []
+    sums: list[tuple[Cell, ...]] = [("", "", "", text, "", "", *_turnover(some), None) for text, some in groups]
+    balance = money.from_minor(lines[-1].saldo if lines else before)
+    return [*sums, ("", "", "", _("Sum"), "", "", *_turnover(lines), balance)]
+
+
+def _turnover(lines: list[SheetLine]) -> tuple[Decimal, Decimal]:
+    return money.from_minor(sum(one.soll for one in lines)), money.from_minor(sum(one.haben for one in lines))
 
 
 def _sheet_row(chosen: ChosenBooks, line: SheetLine) -> tuple[Cell, ...]:
@@ -358,7 +369,7 @@ async def _sheet_of_journal(visit: Visit, most: int) -> tuple[ChosenBooks, Sheet
             break
     columns = [
         Column(_("Number"), 2, right=True), Column(_("Date"), 3), Column(_("Document"), 4), Column(_("Text"), 8),
-        Column(_("Account debited"), 3), Column(_("Account credited"), 3), Column(_("Tax key"), 2),
+        Column(_("Account debited"), 3), Column(_("Account credited"), 3), Column(_("Tax key"), 3),
         Column(_("Amount"), 3, right=True),
     ]  # fmt: skip
     rows: list[tuple[Cell, ...]] = [

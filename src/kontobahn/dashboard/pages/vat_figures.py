@@ -234,8 +234,8 @@ def _sheet(shown: Figures) -> Sheet:
     found = shown.found
     titles = (_("Base"), _("Output tax"), _("Input tax"))
     columns = [
-        Column(_("Kind"), 5), Column(_("Rate"), 1, right=True), Column(_("Key or account"), 2),
-        Column(_("Bookings"), 2, right=True), *(Column(title, width, right=True) for title, width in zip(titles, (4, 3, 3), strict=True)),
+        Column(_("Kind"), 6), Column(_("Rate"), 2, right=True), Column(_("Key or account"), 3),
+        Column(_("Bookings"), 3, right=True), *(Column(title, width, right=True) for title, width in zip(titles, (6, 4, 3), strict=True)),
     ]  # fmt: skip
     sums = [
         (_("Sum"), "", "", "", None, found.summeUmsatzsteuer, found.summeVorsteuer),
