@@ -1,15 +1,16 @@
 """Imports of EXTF files: as a whole or not at all (or, on request, without the refused rows), and never twice.
 
-A small file is one transaction, and so is one of master data, which is read before it. A large one of bookings is written in
-slices that nobody sees (slices.py), so that nobody waits for it; the transaction at its end is short.
+A small file is one transaction. A large one of bookings is written in slices that nobody sees (slices.py), and large master data in slices
+that are seen, each record of which stands for itself; so nobody waits for them, and the transaction at their end is short.
 """
 
 from __future__ import annotations
 
 import pickle
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from copy import deepcopy
 from itertools import islice
 from operator import itemgetter
@@ -23,7 +24,7 @@ from kontobahn.books.posting import Poster
 from kontobahn.books.satz import Satz
 from kontobahn.books.slices import SlicedPoster
 from kontobahn.books.store import Client, FiscalYear, label_accounts
-from kontobahn.db import Database, Statements, Tx
+from kontobahn.db import Database, Statements, Tx, fitting_length
 from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError, RowWarning
@@ -456,6 +457,7 @@ class FileImport:
             client = self._db.read_now(self._find)
             refuse_other_chart(client, self._file)
             self._master_data = MasterData(client, self._file)
+            self._master_data.write_ahead(self._db, self._find, self._job)
         elif self._file.total_bytes >= SLICED_FROM_BYTES:
             client = self._db.read_now(self._find)
             self._sliced = _Sliced(self._db, client, self._file, self._job._replace(batch_id=import_id))
@@ -546,6 +548,8 @@ class _Sliced:
 
 
 CHUNK = 1_000
+# Master data are written in slices from this many records on, of which one has this many chunks at most.
+LARGE, MAX_CHUNKS = 5_000, 10
 _SPOOL_BYTES = 4 * 1024 * 1024
 # Account and label.
 _Label: TypeAlias = tuple[str, str]
@@ -561,6 +565,7 @@ class MasterData:
         self.client, self._file = client, file
         self.protocol, self.content = Protocol(warnings_about(client, file)), Content(file.header)
         self._spool = tempfile.SpooledTemporaryFile[bytes](_SPOOL_BYTES)
+        self._is_written = False
         try:
             self._read()
         except BaseException:
@@ -583,13 +588,35 @@ class MasterData:
                 self.content.add(record[1:])
                 yield record
 
+    def write_ahead(self, db: Database, find: FindClient, job: Job) -> None:
+        """Writes many rows in slices before the transaction that imports the file, unless that is going to refuse it.
+
+        Each stands for itself, and writing one again changes nothing: whoever died amid it sends the file again.
+        """
+        is_refused = self.protocol.refused_count and not job.partial
+        if self.content.count < LARGE or is_refused or not _is_acceptable(db, self.client, self._file, self.content):
+            return
+        chunks, length = self._chunks(), 1
+        while some := list(islice(chunks, length)):
+            started = time.monotonic()
+            if not db.write_now(self._write_some, find, some):
+                return
+            length = fitting_length(length, time.monotonic() - started, 1, MAX_CHUNKS)
+        self._is_written = True
+
+    def _write_some(self, tx: Tx, find: FindClient, some: list[list[Any]]) -> bool:
+        """Returns False if the client has changed since."""
+        if find(tx) != self.client:
+            return False
+        for rows in some:
+            _WRITERS[self._file.header.category](tx, self.client, rows)
+        return True
+
     def write(self, tx: Tx) -> int:
         """Returns the number of rows."""
-        write, written = _WRITERS[self._file.header.category], 0
-        for some in self._chunks():
-            write(tx, self.client, some)
-            written += len(some)
-        return written
+        for some in () if self._is_written else self._chunks():
+            _WRITERS[self._file.header.category](tx, self.client, some)
+        return self.content.count
 
     def _chunks(self) -> Iterator[list[Any]]:
         end = self._spool.seek(0, 2)
@@ -597,6 +624,26 @@ class MasterData:
         while self._spool.tell() < end:
             # No other process can reach the file, so it is safe to unpickle.
             yield pickle.load(self._spool)
+
+
+class _Acceptable(Exception):
+    """Takes back what was tried."""
+
+
+def _is_acceptable(db: Database, client: Client, file: ExtfFile, content: Content) -> bool:
+    """Returns whether master data would be imported: their year can be there, and nobody has imported them before."""
+
+    def attempt(tx: Tx) -> None:
+        jahr = store.ensure_year(tx, client, file.header.wj_beginn)
+        if known_bytes(tx, client, jahr, file) is None and batches.find_content(tx, client, content.digest()) is None:
+            raise _Acceptable
+
+    try:
+        with suppress(Refusal):
+            db.write_now(attempt)
+    except _Acceptable:
+        return True
+    return False
 
 
 def _label_row(client: Client, file: ExtfFile, record: extf.Kontobeschriftung) -> _Label:
@@ -629,10 +676,10 @@ def _write_persons(tx: Tx, client: Client, some: list[PersonRow | _Label]) -> No
         if isinstance(row, PersonRow):
             if row.konto in by_konto:
                 # A file may name an account again: each of its records is a version.
-                partners.save_rows(tx, client, list(by_konto.values()))
+                partners.save_rows(tx, client, list(by_konto.values()), leaving_same=True)
                 by_konto.clear()
             by_konto[row.konto] = row
-    partners.save_rows(tx, client, list(by_konto.values()))
+    partners.save_rows(tx, client, list(by_konto.values()), leaving_same=True)
     label_accounts(tx, client, [row.label if isinstance(row, PersonRow) else row for row in some])
 
 

@@ -103,15 +103,22 @@ def save_row(tx: Tx, client: Client, person: PersonRow) -> bool:
     return old is None
 
 
-def save_rows(tx: Tx, client: Client, persons: list[PersonRow]) -> None:
-    """Writes records of different accounts, and keeps those that they replace as history."""
+def save_rows(tx: Tx, client: Client, persons: list[PersonRow], *, leaving_same: bool = False) -> None:
+    """Writes records of different accounts, and keeps those that they replace as history; with `leaving_same`, not by the very same."""
     mandant, now = client.mandant, tx.now
     old: dict[str, tuple[int, str]] = {}
+    same: set[tuple[str, str, str]] = set()
     for some, is_one in chunked([person.konto for person in persons]):
-        for konto, *kept in tx.all(
-            f"SELECT konto, version, record FROM books_persons WHERE mandant = ? AND konto {is_one}", mandant, *some
+        for konto, version, record, row in tx.all(
+            f"SELECT konto, version, record, extf FROM books_persons WHERE mandant = ? AND konto {is_one}",
+            mandant,
+            *some,
         ):
-            old[konto] = kept[0], kept[1]
+            old[konto] = version, record
+            same.add((konto, record, row))
+    if leaving_same:
+        persons = [one for one in persons if (one.konto, one.record, one.extf) not in same]
+        old = {one.konto: old[one.konto] for one in persons if one.konto in old}
     tx.many(
         "INSERT INTO books_persons (mandant, konto, version, record, extf, created_at) VALUES (?, ?, 1, ?, ?, ?)",
         [(mandant, konto, record, row, now) for konto, record, _, row in persons if konto not in old],

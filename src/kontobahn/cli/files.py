@@ -116,8 +116,8 @@ def _import_file(
     try:
         own = db.read_now(own_ibans, organization_id)
         with _read_file(file, ibans, own, unbalanced=unbalanced) as found:
-            arrive(db, organization_id, found)
             try:
+                arrive(db, organization_id, found, allow_gaps=allow_gaps, unbalanced=unbalanced)
                 result = db.write_now(unit, found)
             finally:
                 arrivals.give_up(db, found.arrivals)

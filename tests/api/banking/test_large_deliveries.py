@@ -55,8 +55,8 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.opened = threading.Event(), threading.Event()
 
-        def held(db: Database, organization_id: str, found: ReadFile) -> None:
-            importer.arrive(db, organization_id, found)
+        def held(db: Database, organization_id: str, found: ReadFile, **options: bool) -> None:
+            importer.arrive(db, organization_id, found, **options)
             if found.arrivals.by_key and not self.reached.is_set():
                 self.reached.set()
                 assert self.opened.wait(PATIENCE_SECONDS)

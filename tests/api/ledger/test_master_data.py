@@ -13,6 +13,7 @@ from kontobahn.books import imports
 from kontobahn.books.imports import FileImport, Job, Report
 from kontobahn.books.store import Client
 from kontobahn.db import Tx
+from kontobahn.errors import Conflict, Unavailable
 from kontobahn.formats.extf import ExtfFile, open_extf
 from tests.api.ledger.files import send_file
 from tests.api.ledger.test_imports import ended, large
@@ -61,6 +62,39 @@ def test_partners_come_in_the_order_of_the_file(books: Books) -> None:
     assert books.import_extf(again + b"10010;Letzte GmbH\n").imported == 4
     assert labels(books) == {**NAMES, "10010": "Letzte GmbH"}
     assert versions(books)[0] == ("100100000", 3)
+
+
+def test_many_partners_are_written_in_slices_and_those_of_a_file_that_broke_off_once(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "LARGE", 5)
+    monkeypatch.setattr(imports, "MAX_CHUNKS", 1)
+    many = {str(10010 + number): f"Partner {number} GmbH" for number in range(7)}
+    written, write = list[int](), imports.MasterData._write_some
+
+    def dying(self: imports.MasterData, tx: Tx, find: Any, some: list[list[Any]]) -> bool:
+        if len(written) == 2:
+            raise Unavailable("The process has died.")
+        written.append(sum(map(len, some)))
+        return write(self, tx, find, some)
+
+    monkeypatch.setattr(imports.MasterData, "_write_some", dying)
+    with pytest.raises(Unavailable):
+        books.import_extf(partners(**many))
+    assert (written, len(versions(books))) == ([2, 2], 4)
+    written[:] = [0] * 3
+    assert books.import_extf(partners(**many)).imported == 7
+    assert written[3:] == [2, 2, 2, 1]
+    assert versions(books) == [(f"{konto}0000", 1) for konto in many]
+    assert books.rows("SELECT konto FROM books_person_history") == []
+    # One that is refused writes nothing before it is.
+    written[:] = [0] * 3
+    with pytest.raises(Conflict):
+        books.import_extf(partners(**many))
+    bad = partners(**{**many, "10010": "Andere GmbH"}) + b"x;Fehler\n"
+    with pytest.raises(imports.ImportRefused):
+        books.import_extf(bad)
+    assert (written, versions(books)[0]) == ([0] * 3, ("100100000", 1))
 
 
 def test_nobody_waits_while_master_data_is_read(large: Books, monkeypatch: pytest.MonkeyPatch) -> None:

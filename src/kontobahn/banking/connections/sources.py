@@ -46,6 +46,21 @@ def find(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) 
     return None if account_id is None else look_up(tx, organization_id, account_id)
 
 
+def find_certain(
+    tx: Tx, organization_id: str, connection_id: str, reported: list[AccountFacts], facts: AccountFacts
+) -> AccountRow | None:
+    """Returns the account that `open_some` is going to return, if no other one could be meant."""
+    known = of_connection(tx, organization_id, connection_id)
+    if any(source.provider_ref == facts.provider_ref for source in known):
+        return find(tx, organization_id, connection_id, facts)
+    if _is_ambiguous(reported, facts) or any(source.identity == facts.identity is not None for source in known):
+        return None
+    account = find(tx, organization_id, connection_id, facts)
+    taken = {source.account_id for source in known}
+    is_only = account is not None and not _same_iban(tx, organization_id, reported, facts, {account.id})
+    return account if account is not None and is_only and account.id not in taken else None
+
+
 def lock(tx: Tx, organization_id: str, reported: list[AccountFacts]) -> None:
     connections.lock_accounts(tx, organization_id, [facts.iban for facts in reported])
 

@@ -376,6 +376,10 @@ def _remove_accounts(tx: Tx, organization_id: str, connection_id: str, large: in
             tx.run("DELETE FROM banking_statements WHERE account_id = ?", account_id)
             tx.run("DELETE FROM banking_statement_spans WHERE account_id = ?", account_id)
             _forget_merges(tx, organization_id, account_id)
+            # A file that is being imported finds that it may no more.
+            tx.run(
+                "DELETE FROM banking_arrivals WHERE organization_id = ? AND account_id = ?", organization_id, account_id
+            )
             tx.run("DELETE FROM banking_accounts WHERE organization_id = ? AND id = ?", organization_id, account_id)
         else:
             removed = _remove_transactions(

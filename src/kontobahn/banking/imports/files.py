@@ -21,7 +21,7 @@ import msgspec
 
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.imports.rules import Booking
-from kontobahn.banking.imports.store import identity_of, stated_ends
+from kontobahn.banking.imports.store import Judged, identity_of, stated_ends
 from kontobahn.banking.provider import TransactionFacts
 from kontobahn.banking.transactions import arrivals
 from kontobahn.banking.transactions.wire import Reported, fingerprint, reported, texts_of
@@ -141,6 +141,17 @@ class ReadStatement(NamedTuple):
         )  # fmt: skip
 
 
+class Foreseeing(NamedTuple):
+    """A booked statement as it was judged before the transaction; None if it is one that was imported before."""
+
+    judged: Judged | None
+
+
+# By the place of the statement.
+Foresight: TypeAlias = dict[int, Foreseeing]
+NO_FORESIGHT: Foresight = {}
+
+
 class ReadFile:
     """All of a file, in order. Raises StatementError if it cannot be read or does not add up.
 
@@ -153,6 +164,7 @@ class ReadFile:
         self.parts: list[ReadStatement | StatementWarning | StatusReport] = []
         # The entries of new accounts that are written already, by the place of their statement.
         self.arrivals = arrivals.NONE
+        self.foresight = NO_FORESIGHT
         self._own_ibans = frozenset(own_ibans)
         self._spool: _Spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - closed by `close`
         try:

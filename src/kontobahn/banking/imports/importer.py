@@ -7,26 +7,46 @@ them that was not there before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator
 from datetime import date, timedelta
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from typing import NamedTuple
 
-import msgspec
-
+from kontobahn.banking import ids
 from kontobahn.banking.connections import accounts, sources
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow, emit_refresh_complete
 from kontobahn.banking.imports import store
-from kontobahn.banking.imports.files import ReadFile, ReadStatement, RenderContext, own_ibans, reference_of
-from kontobahn.banking.imports.rules import Booking, Gap, Plan, Span, Stretch, by_days, compare, gaps, match
-from kontobahn.banking.imports.store import ImportResult
+from kontobahn.banking.imports.files import (
+    NO_FORESIGHT,
+    Foreseeing,
+    Foresight,
+    ReadFile,
+    ReadStatement,
+    RenderContext,
+    own_ibans,
+    reference_of,
+)
+from kontobahn.banking.imports.rules import (
+    Booking,
+    Gap,
+    Plan,
+    Span,
+    Stretch,
+    by_days,
+    compare,
+    contradiction,
+    gaps,
+    match,
+)
+from kontobahn.banking.imports.store import Foreseen, ImportResult, Judged, Known
 from kontobahn.banking.payments import submissions
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts
 from kontobahn.banking.transactions import arrivals
-from kontobahn.banking.transactions.arrivals import Arrived, Expected
+from kontobahn.banking.transactions.arrivals import Ahead, Arrivals, Arrived, Expected, Part, Written
 from kontobahn.banking.transactions.ingest import TransactionIngest, has_unconfirmed
 from kontobahn.banking.transactions.recognition import Delivery
-from kontobahn.banking.transactions.wire import Reported, Transaction
+from kontobahn.banking.transactions.wire import Reported
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.statements import (
@@ -38,7 +58,6 @@ from kontobahn.formats.statements import (
     StatementWarning,
     StatusReport,
 )
-from kontobahn.money import amount_text
 from kontobahn.sentences import joined, said
 
 _COUNTS = ("accounts", "statements", "repeated", "added", "modified", "removed", "left_out", "payments")
@@ -74,10 +93,13 @@ class StatementImporter:
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._warnings: list[StatementWarning] = []
         self._arrivals = arrivals.NONE
+        self._foresight = NO_FORESIGHT
+        # Accounts that no other file was imported into since this one was judged.
+        self._unchanged: set[int] = set()
 
     def import_file(self, file: ReadFile) -> ImportResult:
         """Raises StatementError if the file contradicts what is known, or leaves a gap."""
-        self._arrivals = file.arrivals
+        self._arrivals, self._foresight = file.arrivals, file.foresight
         self._lock(file)
         for part in file.parts:
             match part:
@@ -97,17 +119,8 @@ class StatementImporter:
         if self._allow_gaps:
             return
         for account_id, before in self._seen.items():
-            after = gaps(store.load_spans(self._tx, account_id))
-            new = [gap for gap in after if not any(gap.is_same(known) for known in before)]
-            if len(after) > len(before) and new:
-                raise self._gap_error(account_id, new[0])
-
-    def _gap_error(self, account_id: int, gap: Gap) -> StatementError:
-        own = {item.span: item for item in reversed(self._booked) if item.account.id == account_id}
-        statement = own.get(gap.after.number) or own.get(gap.before.number) or self._booked[-1]
-        about_later = gap.before.number not in own or gap.after.number in own
-        sentence = gap.sentence(about_later=about_later, currency=statement.account.currency_code)
-        return statement.error(joined(" ", [sentence, ALLOW_GAPS]))
+            booked = [(item.span, item.judge) for item in self._booked if item.account.id == account_id]
+            check_gaps(before, gaps(store.load_spans(self._tx, account_id)), booked)
 
     def _emit_events(self) -> None:
         """Emits what a refresh would: to a receiver of events a file is one."""
@@ -121,19 +134,32 @@ class StatementImporter:
         account, connection_id, arrived = self._account(read)
         if account.id not in self._seen:
             self._seen[account.id] = gaps(store.load_spans(self._tx, account.id))
+            self._hold(account, arrived)
+        key, is_unchanged = read.entries_at, account.id in self._unchanged
         statement = StatementImport(
-            self._tx, account, connection_id, read, self._own_ibans, unbalanced=self._unbalanced, arrived=arrived
-        )
+            self._tx, account, connection_id, read, self._own_ibans, unbalanced=self._unbalanced,
+            arrived=arrived.parts.get(key) if arrived else None,
+            ahead=self._arrivals.ahead.get(key) if is_unchanged else None,
+            foreseen=self._foresight.get(key) if is_unchanged else None,
+        )  # fmt: skip
         statement.run(self._source)
         self._counts["statements" if statement.is_new else "repeated"] += 1
-        self._counts["left_out"] += statement.left_out + statement.ingest.left_out + read.closing.left_out
-        for name in ("added", "modified", "removed"):
-            self._counts[name] += getattr(statement.ingest, name)
+        self._counts["left_out"] += statement.left_out + read.closing.left_out
+        for name, number in statement.counts._asdict().items():
+            self._counts[name] += number
         if statement.has_changed:
             self._changed_connections.add(connection_id)
         if statement.span != store.NO_SPAN:
             self._booked.append(statement)
         self._warnings += statement.warnings
+
+    def _hold(self, account: AccountRow, arrived: Arrived | None) -> None:
+        """Raises StillRunning if a large file is being imported into the account by somebody else."""
+        claim = self._arrivals.claims.get(account.id)
+        if arrived is not None or (claim is not None and claim.end(self._tx)):
+            self._unchanged.add(account.id)
+        else:
+            arrivals.check_unclaimed(self._tx, self._organization_id, account.id)
 
     def _lock(self, file: ReadFile) -> None:
         """Takes the locks of all connections and accounts of the file, in the order in which all take them."""
@@ -204,37 +230,6 @@ class StatementImporter:
         self._warnings += applied.warnings
 
 
-def arrive(db: Database, organization_id: str, file: ReadFile) -> None:
-    """Writes the entries of large statements of new accounts, in slices that nobody sees, before the transaction that imports the
-    file."""
-    if any(isinstance(part, ReadStatement) and part.entry_count >= arrivals.LARGE for part in file.parts):
-        file.arrivals = arrivals.arrive(db, organization_id, db.read_now(_expected, organization_id, file))
-
-
-def _expected(tx: Tx, organization_id: str, file: ReadFile) -> list[Expected]:
-    found: dict[str, Expected] = {}
-    for read in file.parts:
-        if not isinstance(read, ReadStatement):
-            continue
-        facts, ref = account_of(read.opening), _bank_ref(organization_id, read.opening.account.iban)
-        # Those after the first one of an account are compared with what that has brought.
-        if facts.provider_ref in found:
-            continue
-        connection = connections.by_provider_ref(tx, FILES, ref)
-        connection_id = None if connection is None else connection.id
-        is_known = sources.find(tx, organization_id, connection_id or "", facts) is not None
-        found[facts.provider_ref] = Expected(
-            read.entries_at, facts.iban, connection_id, ref,
-            0 if is_known or read.rendered_for is None else read.entry_count, partial(_rendered, read),
-        )  # fmt: skip
-    return list(found.values())
-
-
-def _rendered(read: ReadStatement) -> Iterator[Reported]:
-    assert read.rendered_for is not None
-    return (booking for _, booking in read.reported(read.rendered_for))
-
-
 def account_of(opening: Opening) -> AccountFacts:
     """The account that a statement is of, in the words of the file."""
     stated = opening.account
@@ -278,6 +273,104 @@ def accounts_named(options: Iterable[str]) -> dict[str, str]:
 MAX_PENDING = timedelta(days=14)
 
 
+class Judge:
+    """Compares a booked statement with those before it."""
+
+    def __init__(self, known: Known, statement: ReadStatement, currency: str, *, unbalanced: bool) -> None:
+        self._known = known
+        self.statement = statement
+        self.currency = currency
+        self._unbalanced = unbalanced
+        self._opens_minor = 0
+        self._warnings: list[StatementWarning] = []
+
+    def judge(self) -> Judged | None:
+        """Raises StatementError if it contradicts them. Returns None if it is one of them."""
+        closing = self.statement.closing
+        if self._known.is_recorded(self.statement.identity):
+            return None
+        ends = self._known.ends_of(closing)
+        self._opens_minor = ends.opens_minor if ends else 0
+        stated = self._stretch(closing, ends)
+        spans = self._known.spans_of_days(stated)
+        plan = self._compare(stated, spans, by_balances=ends is not None and closing.adds_up)
+        return Judged(ends, stated, spans, plan, self._warnings)
+
+    def _stretch(self, closing: Closing, ends: store.Ends | None) -> Stretch:
+        opening = self.statement.opening
+        first, last = self.statement.booked_days or ("", "")
+        closes_on = str(store.closes_on(closing) or last)
+        opens = opening.balance.day if opening.balance else opening.from_date
+        return Stretch(
+            self._opens_minor, str(opens or first or closes_on), ends.closes_minor if ends else 0, closes_on,
+            first or closes_on, last or closes_on, opening.number, opening.number, opening.statement_id,
+        )  # fmt: skip
+
+    @cached_property
+    def bookings(self) -> list[Booking]:
+        start = self._opens_minor
+        return [
+            booking._replace(balance_minor=start + (booking.balance_minor or 0))
+            for booking in self.statement.bookings()
+        ]
+
+    def _compare(self, stated: Stretch, spans: list[Span], *, by_balances: bool) -> Plan:
+        """Finds the bookings that are already known, judged by the balances if they prove anything."""
+        rows: list[Booking] = []
+        if stated.begins_on and self._known.has_statements():
+            rows = self._known.rows_between(self.statement.value_dates, stated)
+        if not rows and not spans:
+            return Plan({}, {})
+        if by_balances:
+            plan = compare(stated, self.bookings, spans, rows)
+            if plan is not None:
+                self._warn_of_other_words(plan.in_other_words)
+                return plan
+            sentence = contradiction(stated, self.bookings, spans, rows, self.currency, self.texts, self._known.text_of)
+            if not self._unbalanced:
+                raise self.error(joined(" ", [sentence, UNBALANCED]))
+            self._warn(sentence, "Imported nevertheless, but for bookings that are known by day, amount and text.")
+        return Plan(match(self.bookings, rows, ignoring_references=True), by_days(stated, spans))
+
+    def _warn_of_other_words(self, count: int) -> None:
+        if count:
+            sentence = said(
+                "{count} bookings are known in other words: day, amount and balances are the same.", count=count
+            )
+            self._warn(sentence, "Left as they are.")
+
+    def _warn(self, found: str, done: str) -> None:
+        place = said("statement {id}", id=self.statement.opening.statement_id)
+        self._warnings.append(StatementWarning(place, found, done))
+
+    def error(self, sentence: str) -> StatementError:
+        opening = self.statement.opening
+        return StatementError(sentence, file=opening.file, statement=opening.statement_id, place=f"line {opening.line}")
+
+    def texts(self, numbers: set[int]) -> dict[int, str]:
+        return {number: entry.description for number, entry in self.statement.entries() if number in numbers}
+
+
+def check_gaps(before: list[Gap], after: list[Gap], booked: list[tuple[int, Judge]]) -> None:
+    """Raises StatementError for the first gap of an account that was not there before a file, by its statements and their spans."""
+    new = [gap for gap in after if not any(gap.is_same(known) for known in before)]
+    if len(after) <= len(before) or not new or not booked:
+        return
+    gap = new[0]
+    own = dict(reversed(booked))
+    statement = own.get(gap.after.number) or own.get(gap.before.number) or booked[-1][1]
+    about_later = gap.before.number not in own or gap.after.number in own
+    sentence = gap.sentence(about_later=about_later, currency=statement.currency)
+    raise statement.error(joined(" ", [sentence, ALLOW_GAPS]))
+
+
+class ImportCounts(NamedTuple):
+    added: int
+    modified: int
+    removed: int
+    left_out: int
+
+
 class StatementImport:
     """A statement that was read; `run` imports it.
 
@@ -293,20 +386,22 @@ class StatementImport:
         own_ibans: set[str],
         *,
         unbalanced: bool,
-        arrived: Arrived | None = None,
+        arrived: Written | None = None,
+        ahead: Ahead | None = None,
+        foreseen: Foreseeing | None = None,
     ) -> None:
         self._tx = tx
         self._arrived = arrived
+        self._ahead = ahead
+        self._foreseen = foreseen
         self.account = account
         self._connection_id = connection_id
         self._statement = statement
         self._opening = statement.opening
         self._own_ibans = own_ibans
-        self._unbalanced = unbalanced
-        self._opens_minor = 0
-        # A booked statement with a balance has all bookings up to it.
-        delivery = Delivery(connection_id, ids_are_firm=True, references=self._references)
-        self.ingest = TransactionIngest(tx, account, delivery)
+        self.judge = Judge(Known(tx, account.id), statement, account.currency_code, unbalanced=unbalanced)
+        delivery = delivery_of(connection_id, statement)
+        self._ingest = TransactionIngest(tx, account, delivery, ahead.seen if ahead else None)
         self.left_out = 0
         self.span = store.NO_SPAN
         self.is_new = True
@@ -316,8 +411,14 @@ class StatementImport:
     @property
     def has_changed(self) -> bool:
         """True if anything is stored that was not before."""
-        counts = self.ingest.added + self.ingest.modified + self.ingest.removed
-        return bool(counts) or self._balance != self.account.balance
+        return any(self.counts[:3]) or self._balance != self.account.balance
+
+    @property
+    def counts(self) -> ImportCounts:
+        found, ahead = self._ingest, self._ahead
+        before = (*ahead.counts, ahead.left_out) if ahead else (0, 0, 0, 0)
+        now = (found.added, found.modified, found.removed, found.left_out)
+        return ImportCounts(*(one + other for one, other in zip(before, now, strict=True)))
 
     def run(self, source: str) -> None:
         """Raises StatementError if the statement contradicts those imported before it."""
@@ -329,20 +430,17 @@ class StatementImport:
             self.left_out = self._statement.entry_count
         else:
             self._ingest_entries({}, None, None)
-            self.ingest.finish()
+            self._ingest.finish()
             self._set_balance(closing)
 
     def _run_booked(self, closing: Closing, source: str) -> None:
         tx, account_id = self._tx, self.account.id
-        sha256 = self._statement.sha256
-        identity = self._statement.identity
-        if store.is_recorded(tx, account_id, identity):
+        sha256, identity = self._statement.sha256, self._statement.identity
+        judged = self._foreseen.judged if self._foreseen else self.judge.judge()
+        if judged is None:
             self.is_new = False
             return
-        ends = store.ends_of(tx, account_id, closing)
-        stated = self._stretch(closing, ends)
-        spans = store.spans_of_days(tx, account_id, stated)
-        plan = self._compare(stated, spans, by_balances=ends is not None and closing.adds_up)
+        ends, stated, spans, plan, self.warnings = judged
         if ends is not None:
             self.span = store.extend_spans(tx, account_id, spans, stated, plan)
         store.record_statement(
@@ -354,64 +452,15 @@ class StatementImport:
         if closing.balance is not None:
             # A booking that intraday reports showed by then, but no statement contains, did not happen.
             day = closing.balance.day
-            begins_on = stated.begins_on if self.span == store.NO_SPAN else store.begins_on(tx, account_id, self.span)
-            self.ingest.remove_unbooked(begins_on, day.isoformat(), (day - MAX_PENDING).isoformat())
-        self.ingest.finish()
+            self._ingest.remove_unbooked(
+                partial(self._begins_on, stated), day.isoformat(), (day - MAX_PENDING).isoformat()
+            )
+        self._ingest.finish()
         self._set_balance(closing)
 
-    def _stretch(self, closing: Closing, ends: store.Ends | None) -> Stretch:
-        opening = self._opening
-        first, last = self._statement.booked_days or ("", "")
-        self._opens_minor = ends.opens_minor if ends else 0
-        closes_on = str(store.closes_on(closing) or last)
-        opens = opening.balance.day if opening.balance else opening.from_date
-        return Stretch(
-            self._opens_minor, str(opens or first or closes_on), ends.closes_minor if ends else 0, closes_on,
-            first or closes_on, last or closes_on, opening.number, opening.number, opening.statement_id,
-        )  # fmt: skip
-
-    @cached_property
-    def _bookings(self) -> list[Booking]:
-        start = self._opens_minor
-        return [
-            booking._replace(balance_minor=start + (booking.balance_minor or 0))
-            for booking in self._statement.bookings()
-        ]
-
-    def _compare(self, stated: Stretch, spans: list[Span], *, by_balances: bool) -> Plan:
-        """Finds the bookings that are already known, judged by the balances if they prove anything."""
-        rows: list[Booking] = []
-        if stated.begins_on and store.has_statements(self._tx, self.account.id):
-            rows = store.rows_between(self._tx, self.account.id, self._statement.value_dates, stated)
-        if not rows and not spans:
-            return Plan({}, {})
-        if by_balances:
-            plan = compare(stated, self._bookings, spans, rows)
-            if plan is not None:
-                self._warn_of_other_words(plan.in_other_words)
-                return plan
-            sentence = contradiction(self._tx, self.account, stated, self._bookings, spans, rows, self._texts)
-            if not self._unbalanced:
-                raise self.error(joined(" ", [sentence, UNBALANCED]))
-            self._warn(sentence, "Imported nevertheless, but for bookings that are known by day, amount and text.")
-        return Plan(match(self._bookings, rows, ignoring_references=True), by_days(stated, spans))
-
-    def _warn_of_other_words(self, count: int) -> None:
-        if count:
-            sentence = said(
-                "{count} bookings are known in other words: day, amount and balances are the same.", count=count
-            )
-            self._warn(sentence, "Left as they are.")
-
-    def _warn(self, found: str, done: str) -> None:
-        self.warnings.append(StatementWarning(said("statement {id}", id=self._opening.statement_id), found, done))
-
-    def error(self, sentence: str) -> StatementError:
-        opening = self._opening
-        return StatementError(sentence, file=opening.file, statement=opening.statement_id, place=f"line {opening.line}")
-
-    def _texts(self, numbers: set[int]) -> dict[int, str]:
-        return {number: entry.description for number, entry in self._statement.entries() if number in numbers}
+    def _begins_on(self, stated: Stretch) -> str:
+        is_apart = self.span == store.NO_SPAN
+        return stated.begins_on if is_apart else store.begins_on(self._tx, self.account.id, self.span)
 
     def _ingest_entries(self, shared: dict[int, Booking], identity: str | None, balance: int | None) -> None:
         if len(shared) == self._statement.entry_count:
@@ -420,11 +469,9 @@ class StatementImport:
         if self._arrived is not None:
             # Nothing else can be in an account that did not exist.
             assert context == self._statement.rendered_for
-            assert not shared
-            self.ingest.take_in(self._arrived.rows, self._arrived.first_id, self._arrived.size)
-            return
-        bookings = self._statement.reported(context)
-        self.ingest.add(booking for number, booking in bookings if number not in shared)
+            self._ingest.take_in(*self._arrived)
+        elif self._ahead is None:
+            self._ingest.add(entries_of(self._statement, context, shared))
 
     def _attach(self, plan: Plan, identity: str | None, balance: int | None) -> None:
         """Tells the payments of a batch with its sum, which another file has as one booking."""
@@ -436,10 +483,7 @@ class StatementImport:
             if number in wanted:
                 by_row.setdefault(wanted[number], []).append(booking)
         for row, parts in by_row.items():
-            self.ingest.attach(row, parts)
-
-    def _references(self) -> frozenset[str]:
-        return frozenset(filter(None, (reference_of(entry) for _, entry in self._statement.entries())))
+            self._ingest.attach(row, parts)
 
     def _set_balance(self, closing: Closing) -> None:
         """Among statements the balance is that of the latest one, or of an intraday report after it.
@@ -462,87 +506,174 @@ class StatementImport:
         self._balance = told.balance
 
 
-# --- Sentences about a statement that contradicts those imported before it: balances, sums, bookings
+def delivery_of(connection_id: str, statement: ReadStatement) -> Delivery:
+    references = cache(lambda: frozenset(filter(None, (reference_of(entry) for _, entry in statement.entries()))))
+    # A booked statement with a balance has all bookings up to it.
+    return Delivery(connection_id, ids_are_firm=True, references=references)
 
 
-_SHOWN = 3
+def entries_of(
+    statement: ReadStatement, context: RenderContext, shared: Container[int] = frozenset()
+) -> Iterator[Reported]:
+    """Yields the entries as bookings, without those that are known."""
+    return (booking for number, booking in statement.reported(context) if number not in shared)
 
 
-def contradiction(
-    tx: Tx,
-    account: AccountRow,
-    stated: Stretch,
-    bookings: Sequence[Booking],
-    spans: Sequence[Span],
-    rows: Sequence[Booking],
-    texts: Callable[[set[int]], dict[int, str]],
-) -> str:
-    """Returns the sentences, with the figures. `texts` finds the texts of the statement's bookings by their numbers."""
-    shared = match(bookings, rows)
-    span = _most_involved(stated, spans, shared)
-    known = span.known
-    from_minor, from_on = max(
-        (known.begins_on, known.opens_minor, known.opens_on), (stated.begins_on, stated.opens_minor, stated.opens_on)
-    )[1:]
-    to_minor, to_on = min(
-        (known.ends_on, known.closes_minor, known.closes_on), (stated.ends_on, stated.closes_minor, stated.closes_on)
-    )[1:]
-    first, last = max(known.begins_on, stated.begins_on), min(known.ends_on, stated.ends_on)
-    both = [row for row in shared.values() if row.span == span.number]
-    in_rows = {row.number for row in both}
-    only_file = [item for item in bookings if first <= item.booked_on <= last and item.number not in shared]
-    only_rows = [row for row in rows if row.span == span.number and row.number not in in_rows]
-    moved, expected = sum(row.amount_minor for row in both), to_minor - from_minor
-    currency = account.currency_code
-    wire = {row.number: _text_of(tx, account.id, row.number) for row in only_rows[:_SHOWN]}
-    found = [
-        said(
-            "It contradicts statements imported before. Both cover the time from the balance {amount}"
-            " {currency} ({day}) to the balance {amount_to} {other} ({day_to}), a difference of"
-            " {amount_wanted}; but the {count} bookings that are in both make {amount_moved}, which is"
-            " {amount_difference} {more}.",
-            amount=amount_text(from_minor),
-            currency=currency,
-            day=from_on,
-            amount_to=amount_text(to_minor),
-            other=currency,
-            day_to=to_on,
-            amount_wanted=amount_text(expected),
-            count=len(both),
-            amount_moved=amount_text(moved),
-            amount_difference=amount_text(abs(expected - moved)),
-            more="less" if moved < expected else "more",
-        ),
-        _listed("Only in this file", only_file, texts({item.number for item in only_file[:_SHOWN]})),
-        _listed("Only in those imported before", only_rows, wire),
-    ]
-    return joined(" ", filter(None, found))
+# --- Before the transaction: a large file is judged, and its entries are written in slices
 
 
-def _most_involved(stated: Stretch, spans: Sequence[Span], shared: dict[int, Booking]) -> Span:
-    counts = {span.number: 0 for span in spans}
-    for row in shared.values():
-        counts[row.span] = counts.get(row.span, 0) + 1
+def arrive(
+    db: Database, organization_id: str, file: ReadFile, *, allow_gaps: bool = False, unbalanced: bool = False
+) -> None:
+    """Judges a file that has many entries, and writes them in slices: of a new account where nobody sees them, of one that is there
+    as the bookings of the bank that they are. Raises StatementError as the transaction that imports the file would."""
+    every = db.read_now(_places, organization_id, file)
+    there = [place for place in every if place.account is not None]
+    # If any of them is seen before the file is imported, all must be judged before.
+    has_reports = any(isinstance(part, StatusReport) for part in file.parts)
+    there = there if any(place.is_large for place in there) and not has_reports else []
+    new = [place for place in every if place.account is None and (place.is_large or there)]
+    if not any(place.is_large for place in new + there):
+        return
+    claims: dict[int, arrivals.Claim] = {}
+    file.arrivals = arrivals.NONE._replace(claims=claims)
+    for place in there:
+        if place.account is not None:
+            claims[place.account.id] = db.write_now(arrivals.claim, organization_id, place.account.id)
+    file.foresight = db.read_now(_foresee, new + there, allow_gaps, unbalanced)
+    found = arrivals.arrive(db, organization_id, [_expected(place, file.foresight) for place in new])
+    file.arrivals = found._replace(claims=claims)
+    for place in there:
+        if place.is_large:
+            found = _store_ahead(db, organization_id, place, file, found)
+            file.arrivals = found._replace(claims=claims)
 
-    def involvement(span: Span) -> tuple[bool, int, str]:
-        meets = span.known.begins_on <= stated.ends_on and stated.begins_on <= span.known.ends_on
-        return meets, counts[span.number], span.known.closes_on
 
-    return max(spans, key=involvement)
+class _Place(NamedTuple):
+    """An account that a file has statements of."""
+
+    facts: AccountFacts
+    ref: str
+    account: AccountRow | None
+    connection_id: str | None
+    statements: list[ReadStatement]
+    own_ibans: dict[int, frozenset[str]]
+
+    @property
+    def is_large(self) -> bool:
+        return sum(read.entry_count for read in self.statements) >= arrivals.LARGE
 
 
-def _text_of(tx: Tx, account_id: int, number: int) -> str:
-    found = tx.one("SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", account_id, number)
-    return msgspec.json.decode(found[0], type=Transaction).description if found else ""
+def _places(tx: Tx, organization_id: str, file: ReadFile) -> list[_Place]:
+    by_account: dict[str, _Place] = {}
+    known = own_ibans(tx, organization_id)
+    for read in file.parts:
+        if not isinstance(read, ReadStatement):
+            continue
+        facts, ref = account_of(read.opening), _bank_ref(organization_id, read.opening.account.iban)
+        if facts.provider_ref not in by_account:
+            connection = connections.by_provider_ref(tx, FILES, ref)
+            connection_id = None if connection is None else connection.id
+            account = sources.find(tx, organization_id, connection_id or "", facts)
+            by_account[facts.provider_ref] = _Place(facts, ref, account, connection_id, [], {})
+        place = by_account[facts.provider_ref]
+        known.add(read.opening.account.iban)
+        place.statements.append(read)
+        place.own_ibans[read.entries_at] = frozenset(known)
+    return list(by_account.values())
 
 
-def _listed(title: str, bookings: Sequence[Booking], texts: dict[int, str]) -> str:
-    if not bookings:
-        return ""
-    shown = [
-        f"{item.booked_on} {amount_text(item.amount_minor)} “{texts.get(item.number, '')[:40]}”"
-        for item in bookings[:_SHOWN]
-    ]
-    if len(bookings) > _SHOWN:
-        shown[-1] = said("{last} and {count} more", last=shown[-1], count=len(bookings) - _SHOWN)
-    return said("{title}: {rows}.", title=title, rows=joined("; ", shown))
+def _foresee(tx: Tx, places: list[_Place], allow_gaps: bool, unbalanced: bool) -> Foresight:
+    foresight: Foresight = {}
+    for place in places:
+        known = Foreseen(tx, place.account.id if place.account else 0)
+        before, booked = gaps(known.spans), list[tuple[int, Judge]]()
+        currency = place.account.currency_code if place.account else place.facts.currency_code
+        last = max((at for at, read in enumerate(place.statements) if read.opening.kind == "booked"), default=0)
+        for at, read in enumerate(place.statements):
+            if read.opening.kind != "booked":
+                continue
+            judge = Judge(known, read, currency, unbalanced=unbalanced)
+            judged = judge.judge()
+            # The parts of a batch whose sum is in the same file are told with a row that is not there yet.
+            if judged is None or not any(row < 0 for row in judged.plan.parts):
+                foresight[read.entries_at] = Foreseeing(judged)
+            if judged is not None:
+                bookings = judge.bookings if at < last else ()
+                span = known.take(read.closing, read.identity, judged, bookings, judge.texts)
+                booked += [] if span == store.NO_SPAN else [(span, judge)]
+        if not allow_gaps:
+            check_gaps(before, gaps(known.spans), booked)
+    return foresight
+
+
+def _sliced(place: _Place, foresight: Foresight) -> Iterator[tuple[ReadStatement, RenderContext, dict[int, Booking]]]:
+    """Yields the statements whose entries can be written before: up to what would have to be compared with rows that are not there."""
+    had_booked = False
+    for read in place.statements:
+        own = place.own_ibans[read.entries_at]
+        if read.opening.kind == "booked":
+            foreseen = foresight.get(read.entries_at)
+            if foreseen is None:
+                return
+            judged, had_booked = foreseen.judged, True
+            if judged is None:
+                continue
+            opens = judged.ends.opens_minor if judged.ends else None
+            yield read, RenderContext(own, read.identity, opens), judged.plan.shared
+        elif had_booked or read.opening.kind == "advice":
+            return
+        else:
+            yield read, RenderContext(own, None, None), {}
+
+
+def _expected(place: _Place, foresight: Foresight) -> Expected:
+    parts: list[Part] = []
+    for read, context, shared in _sliced(place, foresight):
+        if context != read.rendered_for or (parts and context.identity is None):
+            break
+        parts.append(Part(read.entries_at, read.entry_count - len(shared), partial(entries_of, read, context, shared)))
+        if context.identity is None:
+            break
+    return Expected(place.facts.iban, place.connection_id, place.ref, parts)
+
+
+def _store_ahead(db: Database, organization_id: str, place: _Place, file: ReadFile, found: Arrivals) -> Arrivals:
+    """Stores the entries for an account that is there."""
+    assert place.account is not None
+    claim = file.arrivals.claims[place.account.id]
+    connection_id = place.connection_id or found.connections.get(place.ref)
+    if connection_id is None:
+        # The number that it is going to have.
+        connection_id = str(db.write_now(ids.take, organization_id, "connection"))
+        found = found._replace(connections={**found.connections, place.ref: connection_id})
+    ahead = dict(found.ahead)
+    for read, context, shared in _sliced(place, file.foresight):
+        claim.keep(db)
+        account = partial(_locked_account, organization_id, place, claim)
+        delivery = delivery_of(connection_id, read)
+        stored = arrivals.store_ahead(
+            db, account, delivery, _keeping(db, claim, entries_of(read, context, shared)), all_of_them=True
+        )
+        if stored is None:
+            break
+        ahead[read.entries_at] = stored
+    return found._replace(ahead=ahead)
+
+
+def _keeping(db: Database, claim: arrivals.Claim, bookings: Iterable[Reported]) -> Iterator[Reported]:
+    for number, booking in enumerate(bookings):
+        if number % 1_000 == 0:
+            claim.keep(db)
+        yield booking
+
+
+def _locked_account(organization_id: str, place: _Place, claim: arrivals.Claim, tx: Tx) -> AccountRow | None:
+    connections.lock(tx, organization_id, place.ref)
+    row = connections.by_provider_ref(tx, FILES, place.ref)
+    if row is not None:
+        row = connections.look_up_locked(tx, organization_id, row.id)
+    if (row and row.id) != place.connection_id:
+        return None
+    connections.lock_accounts(tx, organization_id, [place.facts.iban])
+    return sources.find(tx, organization_id, place.connection_id or "", place.facts) if claim.is_held(tx) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
@@ -92,13 +93,14 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
     file = File(organization_id, new_id(), body.name or UNNAMED, body.sha256, call.actor.name)
 
     found: ReadFile | None = None
+    write = partial(arrive, allow_gaps=query.allow_gaps, unbalanced=query.unbalanced)
 
     async def prepare(task_id: str) -> None:
         nonlocal found
         body.file.seek(0)
         items = read(body.file, file.source, ibans=ibans, unbalanced=query.unbalanced)
         found = await _READERS.run(ReadFile, items, await call.read(own_ibans, organization_id))
-        await _READERS.run(arrive, call.context.db, organization_id, found)
+        await _READERS.run(write, call.context.db, organization_id, found)
 
     def commit(tx: Tx, task_id: str) -> Data[StatementImportReport]:
         assert found is not None
@@ -111,7 +113,7 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
     async def tidy(task_id: str) -> None:
         if found is not None:
             await asyncio.to_thread(found.close)
-            if found.arrivals.by_key:
+            if found.arrivals != arrivals.NONE:
                 await asyncio.to_thread(arrivals.give_up, call.context.db, found.arrivals)
 
     try:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from kontobahn.money import amount_text
-from kontobahn.sentences import said
+from kontobahn.sentences import joined, said
 
 # The relation of a statement to a span whose days it meets. apart: they share no booking, but may border on each other.
 Relation: TypeAlias = Literal["inside", "contains", "extends_end", "extends_start", "apart"]
@@ -469,3 +469,84 @@ class Gap(NamedTuple):
 
 def gaps(spans: Iterable[Span]) -> list[Gap]:
     return [Gap(earlier[-1], later[0]) for earlier, later in pairwise(chains(spans))]
+
+
+# --- Sentences about a statement that contradicts those imported before it: balances, sums, bookings
+
+
+_SHOWN = 3
+
+
+def contradiction(
+    stated: Stretch,
+    bookings: Sequence[Booking],
+    spans: Sequence[Span],
+    rows: Sequence[Booking],
+    currency: str,
+    texts: Callable[[set[int]], dict[int, str]],
+    text_of: Callable[[int], str],
+) -> str:
+    """Returns the sentences, with the figures. `texts` finds the texts of the statement's bookings by their numbers, `text_of` that of a
+    row."""
+    shared = match(bookings, rows)
+    span = _most_involved(stated, spans, shared)
+    known = span.known
+    from_minor, from_on = max(
+        (known.begins_on, known.opens_minor, known.opens_on), (stated.begins_on, stated.opens_minor, stated.opens_on)
+    )[1:]
+    to_minor, to_on = min(
+        (known.ends_on, known.closes_minor, known.closes_on), (stated.ends_on, stated.closes_minor, stated.closes_on)
+    )[1:]
+    first, last = max(known.begins_on, stated.begins_on), min(known.ends_on, stated.ends_on)
+    both = [row for row in shared.values() if row.span == span.number]
+    in_rows = {row.number for row in both}
+    only_file = [item for item in bookings if first <= item.booked_on <= last and item.number not in shared]
+    only_rows = [row for row in rows if row.span == span.number and row.number not in in_rows]
+    moved, expected = sum(row.amount_minor for row in both), to_minor - from_minor
+    wire = {row.number: text_of(row.number) for row in only_rows[:_SHOWN]}
+    found = [
+        said(
+            "It contradicts statements imported before. Both cover the time from the balance {amount}"
+            " {currency} ({day}) to the balance {amount_to} {other} ({day_to}), a difference of"
+            " {amount_wanted}; but the {count} bookings that are in both make {amount_moved}, which is"
+            " {amount_difference} {more}.",
+            amount=amount_text(from_minor),
+            currency=currency,
+            day=from_on,
+            amount_to=amount_text(to_minor),
+            other=currency,
+            day_to=to_on,
+            amount_wanted=amount_text(expected),
+            count=len(both),
+            amount_moved=amount_text(moved),
+            amount_difference=amount_text(abs(expected - moved)),
+            more="less" if moved < expected else "more",
+        ),
+        _listed("Only in this file", only_file, texts({item.number for item in only_file[:_SHOWN]})),
+        _listed("Only in those imported before", only_rows, wire),
+    ]
+    return joined(" ", filter(None, found))
+
+
+def _most_involved(stated: Stretch, spans: Sequence[Span], shared: dict[int, Booking]) -> Span:
+    counts = {span.number: 0 for span in spans}
+    for row in shared.values():
+        counts[row.span] = counts.get(row.span, 0) + 1
+
+    def involvement(span: Span) -> tuple[bool, int, str]:
+        meets = span.known.begins_on <= stated.ends_on and stated.begins_on <= span.known.ends_on
+        return meets, counts[span.number], span.known.closes_on
+
+    return max(spans, key=involvement)
+
+
+def _listed(title: str, bookings: Sequence[Booking], texts: dict[int, str]) -> str:
+    if not bookings:
+        return ""
+    shown = [
+        f"{item.booked_on} {amount_text(item.amount_minor)} “{texts.get(item.number, '')[:40]}”"
+        for item in bookings[:_SHOWN]
+    ]
+    if len(bookings) > _SHOWN:
+        shown[-1] = said("{last} and {count} more", last=shown[-1], count=len(bookings) - _SHOWN)
+    return said("{title}: {rows}.", title=title, rows=joined("; ", shown))

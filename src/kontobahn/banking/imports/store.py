@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from typing import Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from kontobahn.api import tasks
 from kontobahn.api.tasks import TaskRow
 from kontobahn.banking.imports.rules import Booking, Plan, Span, Stretch, chains, merged
 from kontobahn.banking.transactions.recognition import MAX_SHIFT
+from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.days import days_later
 from kontobahn.db import Table, Tx
 from kontobahn.formats.statements import Balance, Closing, Opening, StatementWarning
@@ -209,11 +211,14 @@ def has_statements(tx: Tx, account_id: int) -> bool:
     return bool(tx.one("SELECT 1 FROM banking_statements WHERE account_id = ? LIMIT 1", account_id))
 
 
-def rows_between(tx: Tx, account_id: int, value_dates: tuple[date, date] | None, stated: Stretch) -> list[Booking]:
+def spans_by_identity(tx: Tx, account_id: int) -> dict[str, int]:
+    return dict(tx.all("SELECT identity, span FROM banking_statements WHERE account_id = ?", account_id))
+
+
+def rows_between(
+    tx: Tx, account_id: int, value_dates: tuple[date, date] | None, stated: Stretch, spans: dict[str, int]
+) -> list[Booking]:
     """Returns the known bookings that `compare` needs to judge a statement; one without bookings has no value dates."""
-    spans: dict[str, int] = dict(
-        tx.all("SELECT identity, span FROM banking_statements WHERE account_id = ?", account_id)
-    )
     start, end = stated.begins_on, stated.ends_on
     days = (*(value_dates or ()), date.fromisoformat(start), date.fromisoformat(end))
     low, high = days_later(min(days), -MAX_SHIFT.days), days_later(max(days), MAX_SHIFT.days)
@@ -237,15 +242,14 @@ def stated_ends(closing: Closing) -> Ends | None:
     return Ends(start.amount_minor, end.amount_minor)
 
 
-def ends_of(tx: Tx, account_id: int, closing: Closing) -> Ends | None:
-    """Returns the balances of a statement, or of a page that repeats those of the whole statement; None if it has none."""
+def _ends_of(closing: Closing, end_of_page_before: Callable[[Opening], int | None]) -> Ends | None:
     if (stated := stated_ends(closing)) is not None:
         return stated
     opening, moved = closing.opening, closing.moved_minor
     start = opening.balance.amount_minor if opening.balance else None
     end = closing.balance.amount_minor if closing.balance else None
     is_later_page = (opening.page or 1) > 1
-    carried = _end_of_page_before(tx, account_id, opening) if is_later_page else None
+    carried = end_of_page_before(opening) if is_later_page else None
     if carried is not None and (not closing.last_page or end in (None, carried + moved)):
         return Ends(carried, carried + moved)
     if start is not None and (end is None or not closing.last_page):
@@ -255,11 +259,8 @@ def ends_of(tx: Tx, account_id: int, closing: Closing) -> Ends | None:
     return None if start is None or end is None else Ends(start, end)
 
 
-def _end_of_page_before(tx: Tx, account_id: int, opening: Opening) -> int | None:
-    for (text,) in tx.all(
-        "SELECT state FROM banking_statements WHERE account_id = ? ORDER BY position DESC", account_id
-    ):
-        state = msgspec.json.decode(text, type=_State)
+def _end_of_page_before(states: Iterable[_State], opening: Opening) -> int | None:
+    for state in states:
         same = (state.number or state.statement_id) == (opening.number or opening.statement_id)
         if same and state.page == (opening.page or 1) - 1 and not state.last_page and state.closing:
             return state.closing.amount_minor
@@ -279,12 +280,7 @@ def record_statement(
 ) -> None:
     """Records that the statement was imported."""
     day = closes_on(closing)
-    state = _state_after(closing)
-    if ends is not None:
-        state = state._replace(
-            opening=_with_amount(state.opening or state.closing, ends.opens_minor),
-            closing=_with_amount(state.closing or state.opening, ends.closes_minor),
-        )
+    state = _state_after(closing, ends)
     tx.run(
         "INSERT INTO banking_statements"
         " (account_id, position, identity, sha256, state, closes_on, entries, source, taken_at, span)"
@@ -294,10 +290,16 @@ def record_statement(
     )  # fmt: skip
 
 
-def _state_after(closing: Closing) -> _State:
+def _state_after(closing: Closing, ends: Ends | None) -> _State:
     opening = closing.opening
-    return _State(
+    state = _State(
         opening.statement_id, opening.number, opening.page, closing.last_page, opening.balance, closing.balance
+    )
+    if ends is None:
+        return state
+    return state._replace(
+        opening=_with_amount(state.opening or state.closing, ends.opens_minor),
+        closing=_with_amount(state.closing or state.opening, ends.closes_minor),
     )
 
 
@@ -311,7 +313,7 @@ def closes_on(closing: Closing) -> date | None:
 
 def extend_spans(tx: Tx, account_id: int, spans: list[Span], stated: Stretch, plan: Plan) -> int:
     """Makes the statement part of the account's spans, and returns the number of its own."""
-    joined = [span for span in spans if plan.relations[span.number] != "apart"]
+    joined = _joined(spans, plan)
     last = tx.one("SELECT MAX(number) FROM banking_statement_spans WHERE account_id = ?", account_id)
     number = min((span.number for span in joined), default=((last and last[0]) or NO_SPAN) + 1)
     for span in joined:
@@ -327,7 +329,140 @@ def extend_spans(tx: Tx, account_id: int, spans: list[Span], stated: Stretch, pl
     return number
 
 
+def _joined(spans: list[Span], plan: Plan) -> list[Span]:
+    return [span for span in spans if plan.relations[span.number] != "apart"]
+
+
 def begins_on(tx: Tx, account_id: int, span: int) -> str:
     """Returns the first day of a span with those that it follows on."""
     chain = next(chain for chain in chains(load_spans(tx, account_id)) if any(one.number == span for one in chain))
     return chain[0].known.begins_on
+
+
+# --- All that a statement is compared with
+
+
+class Judged(NamedTuple):
+    """A booked statement as it stands to all before it."""
+
+    ends: Ends | None
+    stated: Stretch
+    spans: list[Span]
+    plan: Plan
+    warnings: list[StatementWarning]
+
+
+class Known:
+    """All that the statements of an account have told."""
+
+    def __init__(self, tx: Tx, account_id: int) -> None:
+        self._tx = tx
+        self._account_id = account_id
+
+    def is_recorded(self, identity: str) -> bool:
+        return is_recorded(self._tx, self._account_id, identity)
+
+    def has_statements(self) -> bool:
+        return has_statements(self._tx, self._account_id)
+
+    def ends_of(self, closing: Closing) -> Ends | None:
+        """Returns the balances of a statement, or of a page that repeats those of the whole statement; None if it has none."""
+        return _ends_of(closing, lambda opening: _end_of_page_before(self._states(), opening))
+
+    def _states(self) -> Iterator[_State]:
+        """Yields the last one first."""
+        for (text,) in self._tx.all(
+            "SELECT state FROM banking_statements WHERE account_id = ? ORDER BY position DESC", self._account_id
+        ):
+            yield msgspec.json.decode(text, type=_State)
+
+    def spans_of_days(self, stated: Stretch) -> list[Span]:
+        return spans_of_days(self._tx, self._account_id, stated)
+
+    def rows_between(self, value_dates: tuple[date, date] | None, stated: Stretch) -> list[Booking]:
+        spans = spans_by_identity(self._tx, self._account_id)
+        return rows_between(self._tx, self._account_id, value_dates, stated, spans)
+
+    def text_of(self, number: int) -> str:
+        """Returns what a row says."""
+        found = self._tx.one(
+            "SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", self._account_id, number
+        )
+        return msgspec.json.decode(found[0], type=Transaction).description if found else ""
+
+
+class Foreseen(Known):
+    """The same, and what the statements of a file would tell that is not imported yet. Its bookings have numbers below zero."""
+
+    def __init__(self, tx: Tx, account_id: int) -> None:
+        super().__init__(tx, account_id)
+        self.spans = load_spans(tx, account_id)
+        self._by_identity = spans_by_identity(tx, account_id)
+        self._new_states: list[_State] = []
+        self._rows: dict[str, list[tuple[Booking, str]]] = {}
+        self._texts: list[tuple[int, Callable[[set[int]], dict[int, str]]]] = []
+        self._count = 0
+
+    def is_recorded(self, identity: str) -> bool:
+        return identity in self._by_identity
+
+    def has_statements(self) -> bool:
+        return bool(self._by_identity)
+
+    def _states(self) -> Iterator[_State]:
+        yield from reversed(self._new_states)
+        yield from super()._states()
+
+    def spans_of_days(self, stated: Stretch) -> list[Span]:
+        met = [
+            span
+            for span in self.spans
+            if span.known.ends_on >= stated.begins_on and span.known.begins_on <= stated.ends_on
+        ]
+        return sorted(met, key=lambda span: (span.known.begins_on, span.number))
+
+    def rows_between(self, value_dates: tuple[date, date] | None, stated: Stretch) -> list[Booking]:
+        start, end = stated.begins_on, stated.ends_on
+        days = [day for day in self._rows if start <= day <= end]
+        stored = rows_between(self._tx, self._account_id, value_dates, stated, self._by_identity)
+        if value_dates is None and not days:
+            # For one without bookings, those of the last day before it.
+            last = max((day for day in self._rows if day < start), default="")
+            if last > max((row.booked_on for row in stored), default=""):
+                days, stored = [last], []
+        return stored + [
+            row._replace(span=self._by_identity[identity]) for day in sorted(days) for row, identity in self._rows[day]
+        ]
+
+    def text_of(self, number: int) -> str:
+        for first, texts in reversed(self._texts):
+            if number < first:
+                return texts({first - number}).get(first - number, "")
+        return super().text_of(number)
+
+    def take(
+        self, closing: Closing, identity: str, judged: Judged, bookings: Iterable[Booking],
+        texts: Callable[[set[int]], dict[int, str]],
+    ) -> int:  # fmt: skip
+        """Goes on as if the statement were imported. Returns the number of its span."""
+        number = NO_SPAN
+        if judged.ends is not None:
+            joined = {span.number for span in _joined(judged.spans, judged.plan)}
+            number = min(joined, default=max((span.number for span in self.spans), default=NO_SPAN) + 1)
+            self.spans = [span for span in self.spans if span.number not in joined]
+            self.spans.append(Span(number, merged(judged.stated, judged.spans, judged.plan.relations)))
+            for known, span in self._by_identity.items():
+                if span in joined:
+                    self._by_identity[known] = number
+        self._by_identity[identity] = number
+        self._new_states.append(_state_after(closing, judged.ends))
+        self._texts.append((-self._count, texts))
+        last = 0
+        for booking in bookings:
+            last = max(last, booking.number)
+            if booking.number not in judged.plan.shared:
+                batch = booking.batch and -self._count - booking.batch
+                row = booking._replace(number=-self._count - booking.number, batch=batch)
+                self._rows.setdefault(booking.booked_on, []).append((row, identity))
+        self._count += last
+        return number

@@ -25,6 +25,7 @@ from kontobahn.banking.merges.comparison import (
 )
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments import store as payments
+from kontobahn.banking.transactions import arrivals
 from kontobahn.banking.transactions.ingest import details_of
 from kontobahn.banking.transactions.wire import TransactionDetail
 from kontobahn.clock import DAY, to_datetime
@@ -163,10 +164,12 @@ def check_twins(tx: Tx, principal: Principal, account_id: str, merged_id: str) -
 
 
 def lock(tx: Tx, *both: AccountRow) -> None:
-    """Serialises with everything that writes to the two accounts."""
+    """Serialises with everything that writes to the two accounts. Raises StillRunning if a large file is being imported into one."""
     for connection_id in sorted({one for account in both for one in _connections(tx, account)}):
         connections.lock(tx, both[0].organization_id, connection_id)
     connections.lock_accounts(tx, both[0].organization_id, [account.iban for account in both])
+    for account in both:
+        arrivals.check_unclaimed(tx, account.organization_id, account.id)
 
 
 def _connections(tx: Tx, account: AccountRow) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 from kontobahn import log
 from kontobahn.access import users
 from kontobahn.api.call import Context
+from kontobahn.banking import ids
 from kontobahn.banking.connections import accounts, rules, sources
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow, emit_refresh_complete
@@ -43,7 +44,7 @@ from kontobahn.banking.provider import (
     TransactionFacts,
 )
 from kontobahn.banking.transactions import arrivals
-from kontobahn.banking.transactions.arrivals import Ahead, Arrivals, Expected
+from kontobahn.banking.transactions.arrivals import Ahead, Arrivals, Expected, Part
 from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
 from kontobahn.banking.transactions.recognition import Delivery, references_of
 from kontobahn.banking.transactions.wire import Reported, reported, texts_of
@@ -391,48 +392,67 @@ def arrive(db: Database, provider: str, snapshot: Snapshot, pending_token: str |
     if owner is None:
         return arrivals.NONE
     organization_id, connection_id = owner
+    name = snapshot.connection.provider_ref
     expected = [
         Expected(
-            facts.provider_ref, facts.iban, connection_id, snapshot.connection.provider_ref,
-            found.count_of(facts.provider_ref), partial(found.of_account, facts.provider_ref),
+            facts.iban, connection_id, name,
+            [Part(facts.provider_ref, found.count_of(facts.provider_ref), partial(found.of_account, facts.provider_ref))],
         )
         for facts in snapshot.accounts
         if db.read_now(sources.find, organization_id, connection_id or "", facts) is None
     ]  # fmt: skip
     arrived = arrivals.arrive(db, organization_id, expected)
-    if connection_id is None:
-        return arrived
-    return arrived._replace(ahead=_store_ahead(db, organization_id, connection_id, snapshot, found))
+    large = [facts for facts in snapshot.accounts if found.count_of(facts.provider_ref) >= arrivals.LARGE]
+    if connection_id is None and len(large) > len(arrived.by_key) and name not in arrived.connections:
+        # The number that it is going to have.
+        number = str(db.write_now(ids.take, organization_id, "connection"))
+        arrived = arrived._replace(connections={**arrived.connections, name: number})
+    number = connection_id or arrived.connections.get(name, "")
+    reporter = _Reporter(organization_id, number, pending_token if connection_id is None else None, provider, snapshot)
+    left = [facts for facts in large if facts.provider_ref not in arrived.by_key]
+    return arrived._replace(
+        ahead={key: ahead for facts in left for key, ahead in _store_ahead(db, reporter, facts, found)}
+    )
+
+
+class _Reporter(NamedTuple):
+    """A connection that reports, by the number that it has or is going to have."""
+
+    organization_id: str
+    connection_id: str
+    # Of the flow that it is being made by, if it is not there yet.
+    pending_token: str | None
+    provider: str
+    snapshot: Snapshot
+
+    def account(self, facts: AccountFacts, tx: Tx) -> AccountRow | None:
+        """Returns the account under its lock, if it is there and the connection is as it was."""
+        organization_id, connection_id = self.organization_id, self.connection_id
+        if self.pending_token is None:
+            if connections.look_up_locked(tx, organization_id, connection_id) is None:
+                return None
+        else:
+            connections.lock(tx, organization_id, self.pending_token)
+            name = self.snapshot.connection.provider_ref
+            if connections.by_provider_ref(tx, self.provider, name) or not find(tx, self.provider, self.pending_token):
+                return None
+        sources.lock(tx, organization_id, self.snapshot.accounts)
+        return sources.find_certain(tx, organization_id, connection_id, self.snapshot.accounts, facts)
 
 
 def _store_ahead(
-    db: Database, organization_id: str, connection_id: str, snapshot: Snapshot, found: Gathered
-) -> dict[Hashable, Ahead]:
-    """Stores most of what is reported of accounts that the connection has, if it is much."""
-    stored: dict[Hashable, Ahead] = {}
-    for facts in snapshot.accounts:
-        if found.count_of(facts.provider_ref) < arrivals.LARGE:
-            continue
-        account = partial(_locked_account, organization_id, connection_id, snapshot.accounts, facts)
-        delivery = _delivery(connection_id, snapshot, facts, found)
-        ahead = arrivals.store_ahead(db, account, delivery, found.of_account(facts.provider_ref))
-        if ahead is not None:
-            stored[facts.provider_ref] = ahead
-    return stored
-
-
-def _locked_account(
-    organization_id: str, connection_id: str, reported: list[AccountFacts], facts: AccountFacts, tx: Tx
-) -> AccountRow | None:
-    """Returns the account, if the connection has it under this name."""
-    if connections.look_up_locked(tx, organization_id, connection_id) is None:
-        return None
-    sources.lock(tx, organization_id, reported)
-    is_known = any(
-        source.provider_ref == facts.provider_ref
-        for source in sources.of_connection(tx, organization_id, connection_id)
-    )
-    return sources.find(tx, organization_id, connection_id, facts) if is_known else None
+    db: Database, reporter: _Reporter, facts: AccountFacts, found: Gathered
+) -> Iterator[tuple[Hashable, Ahead]]:
+    """Stores most of what is reported of an account that is there."""
+    delivery = _delivery(reporter.connection_id, reporter.snapshot, facts, found)
+    bookings, later = found.of_account(facts.provider_ref), list[Reported]()
+    if reporter.pending_token is not None:
+        # Nobody could withdraw what a connection has announced that never was: that comes with the connection.
+        later = [one for one in found.of_account(facts.provider_ref) if one.status == "pending"]
+        bookings = (one for one in found.of_account(facts.provider_ref) if one.status != "pending")
+    ahead = arrivals.store_ahead(db, partial(reporter.account, facts), delivery, bookings)
+    if ahead is not None and ahead.account_id:
+        yield facts.provider_ref, ahead._replace(rest=[*ahead.rest, *later])
 
 
 def _delivery(connection_id: str, snapshot: Snapshot, facts: AccountFacts, found: Gathered) -> Delivery:
@@ -474,7 +494,7 @@ def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot, written: Arr
         ahead = ahead if ahead is not None and ahead.account_id == account.id else None
         ingest = TransactionIngest(tx, account, delivery, ahead and ahead.seen)
         if arrived is not None and arrived.account_id == account.id:
-            ingest.take_in(arrived.rows, arrived.first_id, arrived.size)
+            ingest.take_in(*arrived.parts[ref])
         else:
             ingest.add(ahead.rest if ahead else transactions.of_account(ref))
         if delivery.is_whole:

@@ -1,11 +1,8 @@
-"""Arrivals: the bookings of a large delivery for an account that is not there yet, written in slices before it appears.
+"""Arrivals: the bookings of a large delivery, written in slices before the transaction that ends it.
 
-Nobody sees them, because an account that does not exist has no transactions. Their numbers lie so far ahead of those of the
-organisation that others take theirs below them meanwhile; the transaction that creates the account moves the counters beyond them, so
-that numbers still rise in the order of appearing. Rows that no account was created for are swept away by a job.
-
-What a bank reports of an account that is there already cannot be hidden. It is stored in slices as well (`store_ahead`), in the order in
-which the bank reports it, as if it came page by page; the last of it comes with the balance, in the transaction that ends the fetch.
+Those of a new account are seen by nobody, because an account that does not exist has no transactions. Their numbers lie so far ahead
+that others take theirs below them meanwhile; the transaction that creates the account moves the counters beyond them. What comes for an
+account that is there is seen (`store_ahead`), as if it came page by page; a file of statements claims the account before.
 """
 
 from __future__ import annotations
@@ -16,7 +13,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kontobahn.banking import ids
-from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.connections.accounts import AccountRow, emit_refresh_complete, look_up, of_connection
 from kontobahn.banking.transactions.ingest import (
     INSERT,
     Counts,
@@ -30,6 +28,7 @@ from kontobahn.banking.transactions.ingest import (
 from kontobahn.banking.transactions.recognition import Delivery, Seen
 from kontobahn.banking.transactions.wire import Reported
 from kontobahn.db import Database, Row, Tx, fitting_length, leases
+from kontobahn.errors import StillRunning
 
 # From this many bookings on.
 LARGE = 5_000
@@ -43,21 +42,39 @@ MAX_CHUNKS = 10
 _LEASE = leases.Lease("banking_arrivals", key=("organization_id", "account_id"), seconds=LEASE_SECONDS)
 
 
-class Expected(NamedTuple):
-    """An account that a delivery is about to create, if nobody else does before."""
+class Part(NamedTuple):
+    """A part of a delivery for one account: a statement, or all that was fetched."""
 
     # Names it within the delivery.
     key: Hashable
-    iban: str | None
-    # The connection that it comes by; None if that is about to be created too, as the one of this name.
-    connection_id: str | None
-    connection_name: str
     size: int
     bookings: Callable[[], Iterable[Reported]]
 
 
+class Expected(NamedTuple):
+    """An account that a delivery is about to create, if nobody else does before."""
+
+    iban: str | None
+    # The connection that it comes by; None if that is about to be created too, as the one of this name.
+    connection_id: str | None
+    connection_name: str
+    parts: list[Part]
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+
+class Written(NamedTuple):
+    """Rows of one part that are written, and what they come to."""
+
+    rows: NewRows
+    first_id: int
+    size: int
+
+
 class Arrived(NamedTuple):
-    """Rows that are written, and what they come to."""
+    """The rows of an account that are written."""
 
     organization_id: str
     account_id: int
@@ -66,7 +83,7 @@ class Arrived(NamedTuple):
     first_change: int
     # The last payment that they were compared with.
     last_payment: int
-    rows: NewRows
+    parts: dict[Hashable, Written]
     size: int
 
     def appear(self, tx: Tx, connection_id: str) -> bool:
@@ -96,18 +113,62 @@ class Ahead(NamedTuple):
     seen: Seen
     counts: Counts
     rest: list[Reported]
+    left_out: int = 0
 
 
 class Arrivals(NamedTuple):
-    """The accounts of one delivery whose rows are written already, by their keys; and new connections by their names."""
+    """The parts of one delivery whose rows are written already, by their keys; and new connections by their names."""
 
     by_key: dict[Hashable, Arrived]
     connections: dict[str, str]
-    # The accounts that were there before.
+    # The parts for accounts that were there before.
     ahead: dict[Hashable, Ahead]
+    # The accounts that no other file may be imported into meanwhile.
+    claims: dict[int, Claim]
 
 
-NONE = Arrivals({}, {}, {})
+class Claim:
+    """An account that is there, whose statements one process imports."""
+
+    def __init__(self, organization_id: str, account_id: int, until: int) -> None:
+        self.organization_id, self.account_id = organization_id, account_id
+        # Nobody else can have claimed it until this very moment.
+        self._until = until
+        self._renewed_at = time.monotonic()
+
+    def is_held(self, tx: Tx) -> bool:
+        return bool(
+            tx.one(
+                "SELECT 1 FROM banking_arrivals WHERE organization_id = ? AND account_id = ? AND lease_until = ?",
+                self.organization_id, self.account_id, self._until,
+            )
+        )  # fmt: skip
+
+    def end(self, tx: Tx) -> bool:
+        """Ends it with the import. Returns False if it is no longer held."""
+        return bool(
+            tx.run(
+                "DELETE FROM banking_arrivals WHERE organization_id = ? AND account_id = ? AND lease_until = ?",
+                self.organization_id, self.account_id, self._until,
+            )
+        )  # fmt: skip
+
+    def keep(self, db: Database) -> None:
+        """Puts its end off, if that is due."""
+        if time.monotonic() - self._renewed_at > LEASE_SECONDS / 6:
+            self._until = db.write_now(self._put_off)
+            self._renewed_at = time.monotonic()
+
+    def _put_off(self, tx: Tx) -> int:
+        until = _LEASE.ends_at(tx.now)
+        moved = tx.run(
+            "UPDATE banking_arrivals SET lease_until = ? WHERE organization_id = ? AND account_id = ? AND lease_until = ?",
+            until, self.organization_id, self.account_id, self._until,
+        )  # fmt: skip
+        return until if moved else self._until
+
+
+NONE = Arrivals({}, {}, {}, {})
 
 
 class _Numbers(NamedTuple):
@@ -128,22 +189,27 @@ def arrive(db: Database, organization_id: str, expected: Iterable[Expected]) -> 
     arrived: dict[Hashable, Arrived] = {}
     made: dict[str, str] = {}
     for account, numbers in zip(large, begun, strict=False):
-        rows = _write(db, organization_id, account, numbers)
-        if rows is not None:
-            arrived[account.key] = Arrived(
+        parts = _write(db, organization_id, account, numbers)
+        if parts is not None:
+            whole = Arrived(
                 organization_id, numbers.account_id, numbers.connection_id, numbers.first_id, numbers.first_change,
-                numbers.last_payment, rows, account.size,
+                numbers.last_payment, parts, account.size,
             )  # fmt: skip
+            arrived |= dict.fromkeys(parts, whole)
             if account.connection_id is None:
                 made[account.connection_name] = numbers.connection_id
-    return Arrivals(arrived, made, {})
+    return Arrivals(arrived, made, {}, {})
 
 
 def _begin(tx: Tx, organization_id: str, expected: list[Expected]) -> list[_Numbers]:
     """Takes the numbers; none if another delivery of the organisation is being written: the two could change places."""
     # Whoever begins waits for the other here.
     last = ids.last(tx, organization_id)
-    if tx.one("SELECT 1 FROM banking_arrivals WHERE organization_id = ? LIMIT 1", organization_id):
+    if tx.one(
+        "SELECT 1 FROM banking_arrivals r WHERE r.organization_id = ? AND NOT EXISTS"
+        " (SELECT 1 FROM banking_accounts a WHERE a.organization_id = r.organization_id AND a.id = r.account_id) LIMIT 1",
+        organization_id,
+    ):
         return []
     first_id, first_change = last.transaction + HEADROOM + 1, last.change + HEADROOM + 1
     made: dict[str, str] = {}
@@ -162,27 +228,33 @@ def _begin(tx: Tx, organization_id: str, expected: list[Expected]) -> list[_Numb
     return begun
 
 
-def _write(db: Database, organization_id: str, account: Expected, numbers: _Numbers) -> NewRows | None:
+def _write(db: Database, organization_id: str, account: Expected, numbers: _Numbers) -> dict[Hashable, Written] | None:
     """Writes the rows. Returns what they come to; None if they were given up, because the machine stood still for long."""
     owner = Owner(organization_id, numbers.account_id, account.iban, numbers.connection_id)
-    found, whole, length = chunks(account.bookings()), NewRows([], 0, 0, []), 1
-    count = 0
-    while some := list(islice(found, length)):
-        rows: list[tuple[Any, ...]] = []
-        for chunk in some:
-            at = count + len(rows)
-            made = db.read_now(
-                rows_of, owner, [(booking, False) for booking in chunk], numbers.first_id + at, numbers.first_change + at,
-                numbers.now,
-            )  # fmt: skip
-            rows += made.rows
-            whole = whole.with_sums_of(made)
-        started = time.monotonic()
-        if not db.write_now(_write_some, organization_id, numbers.account_id, rows):
+    parts: dict[Hashable, Written] = {}
+    count, length = 0, 1
+    for part in account.parts:
+        found, whole = chunks(part.bookings()), NewRows([], 0, 0, [])
+        first = count
+        while some := list(islice(found, length)):
+            rows: list[tuple[Any, ...]] = []
+            for chunk in some:
+                at = count + len(rows)
+                made = db.read_now(
+                    rows_of, owner, [(booking, False) for booking in chunk], numbers.first_id + at,
+                    numbers.first_change + at, numbers.now,
+                )  # fmt: skip
+                rows += made.rows
+                whole = whole.with_sums_of(made)
+            started = time.monotonic()
+            if not db.write_now(_write_some, organization_id, numbers.account_id, rows):
+                return None
+            length = fitting_length(length, time.monotonic() - started, 1, MAX_CHUNKS)
+            count += len(rows)
+        if count - first != part.size:
             return None
-        length = fitting_length(length, time.monotonic() - started, 1, MAX_CHUNKS)
-        count += len(rows)
-    return whole if count == account.size else None
+        parts[part.key] = Written(whole, numbers.first_id + first, part.size)
+    return parts
 
 
 def _write_some(tx: Tx, organization_id: str, account_id: int, rows: list[tuple[Any, ...]]) -> bool:
@@ -195,18 +267,53 @@ def _write_some(tx: Tx, organization_id: str, account_id: int, rows: list[tuple[
 # --- Accounts that are there
 
 
+def claim(tx: Tx, organization_id: str, account_id: int) -> Claim:
+    """Claims an account for a file of statements. Raises StillRunning if another one is being imported into it."""
+    check_unclaimed(tx, organization_id, account_id)
+    until = _LEASE.ends_at(tx.now)
+    added = tx.run(
+        "INSERT INTO banking_arrivals (organization_id, account_id, lease_until) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        organization_id, account_id, until,
+    )  # fmt: skip
+    if not added:
+        raise _being_imported()
+    return Claim(organization_id, account_id, until)
+
+
+def check_unclaimed(tx: Tx, organization_id: str, account_id: int) -> None:
+    """Raises StillRunning if a large file is being imported into the account."""
+    if tx.one(
+        "SELECT 1 FROM banking_arrivals WHERE organization_id = ? AND account_id = ?", organization_id, account_id
+    ):
+        raise _being_imported()
+
+
+def _being_imported() -> StillRunning:
+    return StillRunning(
+        "A large file is being imported into this account. Try again in a minute.", retry_after_seconds=5
+    )
+
+
 def store_ahead(
-    db: Database, account: Callable[[Tx], AccountRow | None], delivery: Delivery, bookings: Iterable[Reported]
+    db: Database,
+    account: Callable[[Tx], AccountRow | None],
+    delivery: Delivery,
+    bookings: Iterable[Reported],
+    *,
+    all_of_them: bool = False,
 ) -> Ahead | None:
-    """Stores the bookings but for the last of them. `account` returns the account as it is under its lock; None if it is gone, as is what
-    this returns then.
+    """Stores the bookings, but for the last of them unless `all_of_them`. `account` returns the account as it is under its lock; None if it
+    is gone, as is what this returns then.
 
     A process that dies leaves what it has stored: each is a booking of the bank, and is recognised when the bank reports it again.
     """
     found, length = chunks(bookings), 1
     whole, rest = Ahead(0, Seen(set(), set()), Counts(0, 0, 0), []), next(found, [])
-    while following := list(islice(found, length)):
-        some, rest = [rest, *following[:-1]], following[-1]
+    while rest:
+        following = list(islice(found, length))
+        if not following and not all_of_them:
+            break
+        some, rest = [rest, *following[:-1]], following[-1] if following else []
         started = time.monotonic()
         stored = db.write_now(_store_some, account, delivery, some, whole)
         if stored is None:
@@ -225,26 +332,72 @@ def _store_some(
     ingest = TransactionIngest(tx, account, delivery, before.seen)
     for chunk in some:
         ingest.add(chunk)
-    return Ahead(account.id, ingest.seen, before.counts.joined(ingest.finish()), [])
+    counts = before.counts.joined(ingest.finish())
+    return Ahead(account.id, ingest.seen, counts, [], before.left_out + ingest.left_out)
 
 
 # --- Sweeping away
 
 
 def give_up(db: Database, arrivals: Arrivals) -> None:
-    """Removes those rows that no account was created for."""
-    for arrived in arrivals.by_key.values():
-        _remove(db, arrived.organization_id, arrived.account_id)
+    """Removes those rows that no account was created for, and lets go of accounts whose statements were not imported."""
+    for organization_id, account_id in {(one.organization_id, one.account_id) for one in arrivals.by_key.values()}:
+        _remove(db, organization_id, account_id)
+    for claimed in arrivals.claims.values():
+        if db.write_now(_gave_up, claimed):
+            _let_go(db, claimed.organization_id, claimed.account_id, was_broken_off=False)
+
+
+def _gave_up(tx: Tx, claimed: Claim) -> bool:
+    return claimed.is_held(tx) and _LEASE.give_up(tx, claimed.organization_id, claimed.account_id)
 
 
 def sweep(db: Database) -> None:
-    """Removes rows that no process works on any more."""
+    """Removes rows that no process works on any more, and lets go of accounts."""
     for organization_id, account_id in db.read_now(_abandoned):
-        _remove(db, organization_id, account_id)
+        if db.read_now(look_up, organization_id, account_id) is not None:
+            _let_go(db, organization_id, account_id, was_broken_off=True)
+        else:
+            _remove(db, organization_id, account_id)
 
 
 def _abandoned(tx: Tx) -> list[Row]:
     return tx.all("SELECT organization_id, account_id FROM banking_arrivals WHERE lease_until <= ?", tx.now)
+
+
+def _let_go(db: Database, organization_id: str, account_id: int, *, was_broken_off: bool) -> None:
+    """Makes what is left of statements that were not imported what it is without them: bookings that no statement contains yet."""
+    after: int | None = 0
+    while after is not None:
+        after = db.write_now(_let_go_of_some, organization_id, account_id, after, was_broken_off)
+
+
+def _let_go_of_some(tx: Tx, organization_id: str, account_id: int, after: int, was_broken_off: bool) -> int | None:
+    """Returns the last that was looked at; None if there are no more."""
+    account = look_up(tx, organization_id, account_id)
+    connections.lock_accounts(tx, organization_id, [account.iban if account else None])
+    if not tx.run(
+        "UPDATE banking_arrivals SET lease_until = 0 WHERE organization_id = ? AND account_id = ? AND lease_until <= ?",
+        organization_id, account_id, tx.now,
+    ):  # fmt: skip
+        return None
+    last = tx.one(
+        "SELECT id FROM banking_transactions WHERE account_id = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ?",
+        account_id, after, ROWS_AT_ONCE - 1,
+    )  # fmt: skip
+    tx.run(
+        "UPDATE banking_transactions SET statement = NULL WHERE account_id = ? AND id > ? AND id <= ? AND statement IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM banking_statements s WHERE s.account_id = ? AND s.identity = statement)",
+        account_id, after, last[0] if last else _ALL, account_id,
+    )  # fmt: skip
+    if last is not None:
+        return int(last[0])
+    tx.run("DELETE FROM banking_arrivals WHERE organization_id = ? AND account_id = ?", organization_id, account_id)
+    row = account and connections.look_up(tx, organization_id, account.connection_id)
+    if row and was_broken_off:
+        # Whoever was to be told of what came is told by whoever tidies up.
+        emit_refresh_complete(tx, row, "manual", of_connection(tx, organization_id, row.id))
+    return None
 
 
 def _remove(db: Database, organization_id: str, account_id: int) -> None:

@@ -6,7 +6,7 @@ finds the row that a booking already has; one without a row gets a new, higher i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -106,11 +106,13 @@ class TransactionIngest:
             if known.source == self._connection_id and known.id not in self._rows.matched:
                 self._remove(known)
 
-    def remove_unbooked(self, begins_on: str, closed_on: str, pending_before: str) -> None:
+    def remove_unbooked(self, first_day: Callable[[], str], closed_on: str, pending_before: str) -> None:
         """After booked statements from a day to another: removes rows reported as posted then that no statement contains.
 
-        On the first and the last day other connections may have more than the statements.
+        On the first and the last day other connections may have more than the statements. The first day is asked for only if there are
+        such rows.
         """
+        begins_on = ""
         for known in KNOWN.all(
             self._tx, "account_id = ? AND statement IS NULL AND made_on <= ?", self._account.id, closed_on
         ):
@@ -119,6 +121,7 @@ class TransactionIngest:
             if known.status == "pending":
                 is_gone = known.made_on <= pending_before
             else:
+                begins_on = begins_on or first_day()
                 day = self._posted_on(known)
                 is_inside = begins_on < day < closed_on
                 is_gone = is_inside or (known.source == self._connection_id and begins_on <= day <= closed_on)
