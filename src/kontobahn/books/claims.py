@@ -249,10 +249,13 @@ def _remove_partial_rows(tx: Tx, mandant: int, batch: str) -> int:
 
 def remove_moves_between(tx: Tx, mandant: int, first: int, last: int) -> None:
     """Deletes the movements of these bookings, which no longer count."""
-    rows = tx.all(
-        "SELECT belegdatum, id FROM books_bookings WHERE mandant = ? AND id BETWEEN ? AND ?", mandant, first, last
+    days = tx.all(
+        "SELECT DISTINCT belegdatum FROM books_bookings WHERE mandant = ? AND id BETWEEN ? AND ?", mandant, first, last
     )
-    _remove_moves(tx, mandant, rows)
+    tx.many(
+        "DELETE FROM books_item_moves WHERE mandant = ? AND belegdatum = ? AND booking BETWEEN ? AND ?",
+        [(mandant, day, first, last) for (day,) in sorted(days)],
+    )
 
 
 def _undone(tx: Tx, mandant: int) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kontobahn.books import claims, read_models
 from kontobahn.books.batches import Batch
@@ -35,7 +35,7 @@ from kontobahn.books.store import Client
 from kontobahn.db import Statements, Tx
 from kontobahn.ledger.buchungen import EUR
 from kontobahn.ledger.faelligkeiten import earlier_invoice
-from kontobahn.ledger.kontierung import PLAIN, Hint, KontierungError, is_discount
+from kontobahn.ledger.kontierung import PLAIN, Hint, KontierungError, Leg, is_discount
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 from kontobahn.ledger.opos import may_be_paired
 from kontobahn.sentences import said
@@ -43,6 +43,8 @@ from kontobahn.sentences import said
 FLUSH_EVERY = 20_000
 # Sheet, period, day and number of the booking.
 OnSheet: TypeAlias = tuple[str, int, str, int]
+# Number, period, day, both accounts and split of a booking: all that its places on sheets depend on.
+Placed: TypeAlias = tuple[int, int, str, str, str, str]
 
 _ADD_MOVE = (
     "INSERT INTO books_item_moves (mandant, belegdatum, booking, konto, beleg, betrag) VALUES (?, ?, ?, ?, ?, ?)"
@@ -54,6 +56,18 @@ _INSERT_BOOKING = (
     f"INSERT INTO books_bookings ({', '.join(_BOOKING_COLUMNS)}) VALUES ({', '.join('?' * len(_BOOKING_COLUMNS))})"
 )
 _SOLL, _GENERALUMKEHR = _BOOKING_COLUMNS.index("soll"), _BOOKING_COLUMNS.index("generalumkehr")
+_OTHERWISE = {
+    "id": "id + CAST(? AS BIGINT)",
+    "batch": "CAST(? AS TEXT)",
+    "soll": "1 - soll",
+    "generalumkehr": "1",
+}
+# The opposite of bookings that are no Generalumkehr. The opposite of one has another key, which only the rule knows (reversal_of).
+INSERT_REVERSALS = (
+    f"INSERT INTO books_bookings ({', '.join(_BOOKING_COLUMNS)})"
+    f" SELECT {', '.join(_OTHERWISE.get(name, name) for name in _BOOKING_COLUMNS)} FROM books_bookings"
+    " WHERE mandant = ? AND generalumkehr = 0 AND id BETWEEN ? AND ?"
+)
 _SPAN = "FROM books_bookings WHERE mandant = ? AND id BETWEEN ? AND ?"
 _INSERT_PLACES = "INSERT INTO books_sheets (mandant, jahr, blatt, periode, belegdatum, booking)"
 # In the order of its keys: in that of the bookings nearly every row would change another page.
@@ -65,6 +79,21 @@ ADD_TO_SHEETS = (
 )
 # A statement for many rows costs a third less than one for each.
 _PLACES_AT_ONCE = 100
+
+
+class Original(NamedTuple):
+    """A booking that is reversed: all that its places on sheets depend on, in the order of Placed, and its legs."""
+
+    id: int
+    periode: int
+    belegdatum: str
+    konto: str
+    gegenkonto: str
+    aufteilung: str
+    belegfeld1: str
+    soll: int
+    betrag: int
+    skonto: int
 
 
 class Poster:
@@ -90,7 +119,7 @@ class Poster:
         self._place = place
         self._splitter = Splitter(tx, place.editions[0], client.rahmen)
         # The last booking before the batch, and the last one of it so far.
-        self.before = self._last = place.last
+        self.before = self._last = self._flushed = place.last
         self._touched: set[str] = set()
         self._moved: set[str] = set()
         self._carries_persons = False
@@ -98,6 +127,8 @@ class Poster:
         self._cash_books = cash_book_of_account(tx, client) | dict([cash_book] if cash_book else [])
         self.moved_cash_books: set[str] = set()
         self._block = Block()
+        # The number of a booking that is copied, less that of its original.
+        self._shift = 0
         # Documents whose tax is not written yet.
         self._documents: Documents = self._block.items
 
@@ -126,30 +157,50 @@ class Poster:
         ]  # fmt: skip
         row[_SOLL], row[_GENERALUMKEHR] = int(satz.soll), int(satz.generalumkehr)
         self._block.bookings.append(tuple(row))
-        periods, reversed_side, cash_books = self._block.periods, satz.generalumkehr, self._cash_books
-        is_undo, eb = self.batch.is_undo, periode == EB_PERIOD
-        counted = -1 if is_undo else 1
         if follows and satz.skonto and satz.belegfeld1 and is_discount(aufteilung):
             self._add_discount(booking, satz, aufteilung)
+        self._add_legs(booking, parts, periode, satz.belegdatum, is_reversal=satz.generalumkehr)
+        if not self.batch.is_undo:
+            eb = periode == EB_PERIOD
+            for konto, betrag in parts:
+                if len(konto) == PERSONENKONTO_DIGITS:
+                    self._add_to_item(booking, konto, betrag, satz, tax_for_item(aufteilung), eb=eb)
+                    if eb and len(parts) == 2:
+                        self._add_opening(booking, konto, betrag, satz)
+        if booking - self._flushed >= self._flush_every:
+            self._flush()
+        return booking
+
+    def add_reversal(self, original: Original, parts: list[Leg]) -> int:
+        """Posts the opposite of a booking that is no Generalumkehr, whose legs are given, and returns its id.
+
+        It is copied by a statement, so the originals of all that are added must follow on one another.
+        """
+        self._last = booking = self._last + 1
+        self._shift = booking - original.id
+        self._block.reversals.append((booking, *original[1:6]))
+        negated = [(konto, -betrag) for konto, betrag in parts]
+        self._add_legs(booking, negated, original.periode, original.belegdatum, is_reversal=True)
+        if booking - self._flushed >= self._flush_every:
+            self._flush()
+        return booking
+
+    def _add_legs(self, booking: int, parts: list[Leg], periode: int, day: str, *, is_reversal: bool) -> None:
+        """Adds legs to the sums of their accounts and to cash books."""
+        periods, cash_books = self._block.periods, self._cash_books
+        counted = -1 if self.batch.is_undo else 1
         for konto, betrag in parts:
             sums = periods.get((konto, periode))
             if sums is None:
                 sums = periods[konto, periode] = [0, 0, 0]
             # A Generalumkehr reduces turnover on its side instead of adding to the other one.
-            if (betrag > 0) != reversed_side:
+            if (betrag > 0) != is_reversal:
                 sums[0] += betrag
             else:
                 sums[1] -= betrag
             sums[2] += counted
             if konto in cash_books:
-                self._add_to_cash(booking, cash_books[konto], betrag, satz, eb=eb)
-            if len(konto) == PERSONENKONTO_DIGITS and not is_undo:
-                self._add_to_item(booking, konto, betrag, satz, tax_for_item(aufteilung), eb=eb)
-                if eb and len(parts) == 2:
-                    self._add_opening(booking, konto, betrag, satz)
-        if len(self._block.bookings) >= self._flush_every:
-            self._flush()
-        return booking
+                self._add_to_cash(booking, cash_books[konto], betrag, day, eb=periode == EB_PERIOD)
 
     @property
     def count(self) -> int:
@@ -224,12 +275,12 @@ class Poster:
         steuer = self._splitter.tax_of_document(satz, self._documents)
         self._block.discounts.append((person, satz.belegfeld1, booking, steuer, aufteilung))
 
-    def _add_to_cash(self, booking: int, kassenname: str, betrag: int, satz: Satz, *, eb: bool) -> None:
+    def _add_to_cash(self, booking: int, kassenname: str, betrag: int, day: str, *, eb: bool) -> None:
         self.moved_cash_books.add(kassenname)
         if not eb:
-            key = kassenname, satz.belegdatum
+            key = kassenname, day
             self._block.cash_days[key] = self._block.cash_days.get(key, 0) + betrag
-        row = (self._client.mandant, kassenname, satz.belegdatum, booking)
+        row = (self._client.mandant, kassenname, day, booking)
         # Of a booking with several legs on the account there is one row.
         if (not eb or self.batch.is_cash) and self._block.cash_rows[-1:] != [row]:
             self._block.cash_rows.append(row)
@@ -245,18 +296,30 @@ class Poster:
     def _flush(self) -> None:
         block, self._block = self._block, Block()
         self._documents = self._block.items
+        block.numbers = self._flushed + 1, self._last
+        self._flushed = self._last
         self._touched.update(block.years)
         self._moved.update([konto for konto, _ in block.periods])
         self._write(block)
 
     def _write(self, block: Block) -> None:
         tx, mandant = self._tx, self._client.mandant
+        if block.reversals:
+            tx.run(INSERT_REVERSALS, *self._of_reversals(), *self._originals(block))
         write_journal(tx, block.bookings, block.moves, block.cash_rows)
-        for span in spans(block.bookings):
-            tx.run(ADD_TO_SHEETS, *(mandant, *span) * 3)
+        if block.bookings or block.reversals:
+            tx.run(ADD_TO_SHEETS, *(mandant, *block.numbers) * 3)
         tx.many(ADD_DAY, [(mandant, *key, bewegung) for key, bewegung in block.cash_days.items()])
         for edition in self._place.editions:
             block.add_to(tx, edition, self.batch.jahr.start)
+
+    def _of_reversals(self) -> tuple[int, str, int]:
+        """Returns the parameters of INSERT_REVERSALS before the numbers of the originals."""
+        return self._shift, self.batch.id, self._client.mandant
+
+    def _originals(self, block: Block) -> tuple[int, int]:
+        """Returns the first and the last of the bookings that the block reverses."""
+        return block.reversals[0][0] - self._shift, block.reversals[-1][0] - self._shift
 
 
 def begin(
@@ -298,9 +361,7 @@ def write_journal(
 # --- Places on sheets of a large batch
 
 
-_OF_PLACE = itemgetter(
-    *map(_BOOKING_COLUMNS.index, ("id", "periode", "belegdatum", "konto", "gegenkonto", "aufteilung"))
-)
+PLACED = itemgetter(*map(_BOOKING_COLUMNS.index, ("id", "periode", "belegdatum", "konto", "gegenkonto", "aufteilung")))
 _BITS_OF_NUMBER, _BITS_OF_DAY = 32, 27
 _NUMBER, _DAY = (1 << _BITS_OF_NUMBER) - 1, (1 << _BITS_OF_DAY) - 1
 
@@ -320,10 +381,9 @@ class Places:
         self._sheets: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
         self._days: dict[str, int] = {}
 
-    def add(self, bookings: Iterable[tuple[Any, ...]]) -> None:
-        """Adds rows of books_bookings."""
+    def add(self, bookings: Iterable[Placed]) -> None:
         sheets, days, before, count = self._sheets, self._days, self._before, 0
-        for number, periode, day, konto, gegenkonto, aufteilung in map(_OF_PLACE, bookings):
+        for number, periode, day, konto, gegenkonto, aufteilung in bookings:
             if day not in days:
                 days[day] = int(day.replace("-", ""))
             place = (periode << _BITS_OF_DAY | days[day]) << _BITS_OF_NUMBER | number - before

@@ -156,6 +156,9 @@ class Block:
     def __init__(self) -> None:
         # Rows of books_bookings, books_item_moves and books_cash_rows; of books_openings and books_discounts without the edition.
         self.bookings: list[tuple[Any, ...]] = []
+        # The first number and the last, and the places of the bookings among them that are copied from those that they reverse.
+        self.numbers = (0, 0)
+        self.reversals: list[tuple[int, int, str, str, str, str]] = []
         self.moves: list[tuple[Any, ...]] = []
         self.cash_rows: list[tuple[Any, ...]] = []
         self.openings: list[tuple[Any, ...]] = []

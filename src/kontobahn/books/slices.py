@@ -20,12 +20,13 @@ from kontobahn.books import claims, duplicates, posting, read_models
 from kontobahn.books.batches import Batch
 from kontobahn.books.cash_days import ADD_DAY, Days
 from kontobahn.books.claims import ROWS_AT_ONCE, Claim, Place
-from kontobahn.books.posting import Poster
+from kontobahn.books.posting import Original, Poster
 from kontobahn.books.read_models import TABLES, Block
 from kontobahn.books.satz import Satz, discount_accounts, legs_of, merge_taxes
 from kontobahn.books.store import Client
 from kontobahn.db import Database, Row, Tx, chunked, fitting_length
 from kontobahn.errors import Conflict
+from kontobahn.ledger.kontierung import Leg
 from kontobahn.ledger.konto import is_personenkonto
 
 T = TypeVar("T")
@@ -104,14 +105,27 @@ class Slices:
         self.write(lambda tx: tx.put(sql, *params))
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        kept, start = list(rows), 0
-        while start < len(kept):
-            length = self._lengths.get(sql, FIRST_ROWS)
-            some = kept[start : start + length]
-            self.write(lambda tx, some=some: tx.many(sql, some))  # type: ignore[misc]
+        self.in_rows(sql, list(rows), lambda tx, some: tx.many(sql, some))
+
+    def in_rows(self, name: str, rows: list[T], fn: Callable[[Tx, list[T]], None]) -> None:
+        """Calls the function with some of the rows at a time, each time in a slice; of one name, slices get as long as fits."""
+        start = 0
+        while start < len(rows):
+            length = self._lengths.get(name, FIRST_ROWS)
+            some = rows[start : start + length]
+            self.write(lambda tx, some=some: fn(tx, some))  # type: ignore[misc]
             start += length
             if len(some) == length:
-                self._lengths[sql] = self.fitting(length, MIN_ROWS, MAX_ROWS)
+                self._lengths[name] = self.fitting(length, MIN_ROWS, MAX_ROWS)
+
+    def run_between(self, sql: str, numbers: tuple[int, int], *params: Any) -> None:
+        """Runs the statement for some of the numbers at a time; the first and the last of these are its last parameters."""
+        start, last = numbers
+        while start <= last:
+            length = self._lengths.get(sql, FIRST_ROWS)
+            self.run(sql, *params, start, min(start + length - 1, last))
+            start += length
+            self._lengths[sql] = self.fitting(length, MIN_ROWS, MAX_ROWS)
 
     def add_places(self, mandant: int, jahr: str, places: Iterator[posting.OnSheet]) -> None:
         length = FIRST_PLACES
@@ -172,9 +186,17 @@ class SlicedPoster(Poster):
         booking = super().add(satz, aufteilung=aufteilung, periode=periode, takes_back=takes_back)
         if self._looks is not None:
             self._looks.append(duplicates.look_with_day(satz))
+        self._renew(booking)
+        return booking
+
+    def add_reversal(self, original: Original, parts: list[Leg]) -> int:
+        booking = super().add_reversal(original, parts)
+        self._renew(booking)
+        return booking
+
+    def _renew(self, booking: int) -> None:
         if (booking - self.before) % RENEWED_EVERY == 0:
             self._slices.renew()
-        return booking
 
     def _flush(self) -> None:
         gathered = self._block
@@ -213,9 +235,12 @@ class SlicedPoster(Poster):
 
     def _write_behind(self, block: Block) -> None:
         jahr = self.batch.jahr.start
+        if block.reversals:
+            self._behind.run_between(posting.INSERT_REVERSALS, self._originals(block), *self._of_reversals())
         posting.write_journal(self._behind, block.bookings, block.moves, block.cash_rows)
         block.add_to(self._behind, self._behind.claim.edition, jahr)
-        self._places.add(block.bookings)
+        self._places.add(map(posting.PLACED, block.bookings))
+        self._places.add(block.reversals)
         if self._places.count >= PLACES_GATHERED:
             self._behind.add_places(self._client.mandant, jahr, self._places.take())
 
@@ -327,17 +352,19 @@ def _copy_some(tx: Tx, claimed: Claim, table: str, after: tuple[Any, ...]) -> tu
     """Copies some rows, and returns the key of the last; None if there are no more."""
     _, edition = claims.renew(tx, claimed)
     keys, values = TABLES[table]
-    width = keys.count(",") + 1
-    beyond = f" AND ({keys}) > ({', '.join('?' * width)})" if after else ""
-    rows = tx.all(
-        f"SELECT {keys}, {values} FROM {table} WHERE edition = ?{beyond} ORDER BY {keys} LIMIT ?",
-        edition, *after, ROWS_AT_ONCE,
+    marks = ", ".join("?" * (keys.count(",") + 1))
+    beyond = f" AND ({keys}) > ({marks})" if after else ""
+    last = tx.one(
+        f"SELECT {keys} FROM {table} WHERE edition = ?{beyond} ORDER BY {keys} LIMIT 1 OFFSET ?",
+        edition, *after, ROWS_AT_ONCE - 1,
     )  # fmt: skip
-    marks = ", ".join("?" * (1 + width + values.count(",") + 1))
-    tx.many(
-        f"INSERT INTO {table} (edition, {keys}, {values}) VALUES ({marks})", [(claimed.edition, *row) for row in rows]
-    )
-    return rows[-1][:width] if len(rows) == ROWS_AT_ONCE else None
+    up_to = f" AND ({keys}) <= ({marks})" if last else ""
+    tx.run(
+        f"INSERT INTO {table} (edition, {keys}, {values}) SELECT CAST(? AS BIGINT), {keys}, {values} FROM {table}"
+        f" WHERE edition = ?{beyond}{up_to} ORDER BY {keys}",
+        claimed.edition, edition, *after, *(last or ()),
+    )  # fmt: skip
+    return last
 
 
 def _finish(tx: Tx, client: Client, claimed: Claim, carried: list[str]) -> None:

@@ -8,20 +8,19 @@ is taken out of the edition that appears with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from kontobahn.books import batches, cash_days, claims, posting, read_models, slices, store
 from kontobahn.books.batches import BATCHES, CASH, FILE, RETAX, UNDO, Batch, BatchRow, Protocol
-from kontobahn.books.posting import Poster
+from kontobahn.books.posting import Original, Poster
 from kontobahn.books.read_models import Block, reset_twins
 from kontobahn.books.satz import (
     EB_PERIOD,
     EB_TEXT,
     Satz,
     first_invoice,
-    legs_of,
     merge_taxes,
     reversal_of,
     tax_for_item,
@@ -30,14 +29,20 @@ from kontobahn.books.slices import SlicedPoster, Slices
 from kontobahn.books.store import Client, FiscalYear, edition_of, lock_years, years
 from kontobahn.db import Database, Statements, Tx, chunked
 from kontobahn.errors import Conflict
+from kontobahn.ledger import kontierung
 from kontobahn.ledger.faelligkeiten import earlier_invoice
-from kontobahn.ledger.kontierung import is_discount
-from kontobahn.ledger.konto import is_personenkonto
+from kontobahn.ledger.kontierung import Leg, is_discount
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 from kontobahn.sentences import said
 
 PAGE = 20_000
 _FILE_OF_BOOKINGS = f"{FILE} 21"
-_SATZ = ", ".join(Satz._fields)
+_OF_BATCH = "FROM books_bookings WHERE mandant = ? AND id > ? AND id <= ?"
+_ORIGINALS = (
+    "SELECT id, periode, belegdatum, konto, gegenkonto, aufteilung, belegfeld1, soll, COALESCE(basis_umsatz, umsatz), skonto"
+    f" {_OF_BATCH} ORDER BY id LIMIT ?"
+)
+_SAETZE = f"SELECT id, {', '.join(Satz._fields)} {_OF_BATCH} AND (generalumkehr = 1 OR id <= ?)"
 
 
 def undo_batch(tx: Tx, client: Client, batch_id: str, author: str, undo_id: str = "") -> BatchRow | None:
@@ -104,17 +109,30 @@ def open_batch(tx: Tx, client: Client, found: BatchRow, author: str, undo_id: st
     )  # fmt: skip
 
 
-def reverse(tx: Statements, client: Client, found: BatchRow, poster: Poster, removal: Removal) -> Iterator[None]:
-    """Books every booking of the batch again, reversed, and adds it to what is removed; yields after each."""
-    after = found.first_booking - 1
-    while rows := tx.all(
-        f"SELECT id, periode, aufteilung, {_SATZ} FROM books_bookings WHERE mandant = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?",
-        client.mandant, after, found.last_booking, PAGE,
-    ):  # fmt: skip
-        for booking, periode, aufteilung, *values in rows:
-            satz = Satz._make(values)
-            poster.add(reversal_of(satz), aufteilung=aufteilung, periode=periode)
-            removal.add(booking, periode, satz, aufteilung)
+def reverse(
+    tx: Statements, client: Client, found: BatchRow, poster: Poster, removal: Removal, held: int = 0
+) -> Iterator[None]:
+    """Books every booking of the batch again, reversed, and adds it to what is removed; yields after each.
+
+    As many of the first ones as are `held` back are not copied by a statement.
+    """
+    after, rahmen = found.first_booking - 1, client.rahmen
+    first_copied = found.first_booking + held
+    while rows := tx.all(_ORIGINALS, client.mandant, after, found.last_booking, PAGE):
+        saetze = {
+            booking: Satz._make(values)
+            for booking, *values in tx.all(_SAETZE, client.mandant, after, rows[-1][0], first_copied - 1)
+        }
+        for row in map(Original._make, rows):
+            legs = kontierung.legs(
+                rahmen, row.aufteilung, konto=row.konto, gegenkonto=row.gegenkonto, soll=bool(row.soll),
+                betrag=row.betrag, skonto=row.skonto,
+            )  # fmt: skip
+            if row.id in saetze:
+                poster.add(reversal_of(saetze[row.id]), aufteilung=row.aufteilung, periode=row.periode)
+            else:
+                poster.add_reversal(row, legs)
+            removal.add(row, legs)
             yield
         after = rows[-1][0]
 
@@ -216,7 +234,8 @@ class _Sliced:
 
     def _reverse(self) -> None:
         begun, removal, length = self._slices, self._removal, slices.FIRST_KONTEN
-        for _ in reverse(begun, self._client, self._found, self._poster, removal):
+        held = begun.claim.ceiling - begun.claim.before
+        for _ in reverse(begun, self._client, self._found, self._poster, removal, held):
             if len(removal.openings) + len(removal.discounts) >= length:
                 self._subtract_openings()
                 length = begun.fitting(length, slices.MIN_KONTEN, slices.MAX_KONTEN)
@@ -231,7 +250,9 @@ class _Sliced:
 
     def _subtract(self) -> None:
         self._subtract_openings()
-        self._removal.subtract_amounts(self._slices, self._slices.claim.edition)
+        removal, edition = self._removal, self._slices.claim.edition
+        removal.subtract_years(self._slices, edition)
+        self._slices.in_rows("items", removal.items(), lambda tx, some: removal.subtract_items(tx, edition, some))
         self._removal.start()
 
     def _uncarry(self) -> None:
@@ -341,24 +362,31 @@ class Removal:
         self.openings: list[tuple[str, int]] = []
         self.discounts: list[tuple[str, str, int]] = []
 
-    def add(self, booking: int, periode: int, satz: Satz, aufteilung: str) -> None:
+    def add(self, booking: Original, legs: list[Leg]) -> None:
         self.count += 1
-        if is_discount(aufteilung):
-            person = satz.konto if is_personenkonto(satz.konto) else satz.gegenkonto
-            self.discounts.append((person, satz.belegfeld1, booking))
-        for konto, betrag in legs_of(self._client.rahmen, satz, aufteilung):
-            if not is_personenkonto(konto):
+        beleg = booking.belegfeld1
+        for konto, betrag in legs:
+            if len(konto) != PERSONENKONTO_DIGITS:
                 continue
-            self.konten.add(konto)
-            year = self._years.setdefault(konto, [0, 0])
-            if periode == EB_PERIOD:
+            if is_discount(booking.aufteilung):
+                self.discounts.append((konto, beleg, booking.id))
+            year = self._years.get(konto)
+            if year is None:
+                year = self._years[konto] = [0, 0]
+                self.konten.add(konto)
+            if booking.periode == EB_PERIOD:
                 year[0] += betrag
                 self.opened.add(konto)
-                self.openings.append((konto, booking))
+                self.openings.append((konto, booking.id))
                 continue
             year[1] += betrag
-            item = self._items.setdefault((konto, satz.belegfeld1), [0, 0])
-            item[0 if betrag > 0 else 1] += abs(betrag)
+            item = self._items.get((konto, beleg))
+            if item is None:
+                item = self._items[konto, beleg] = [0, 0]
+            if betrag > 0:
+                item[0] += betrag
+            else:
+                item[1] -= betrag
 
     # --- Amounts
 
@@ -387,21 +415,31 @@ class Removal:
 
     def subtract_amounts(self, tx: Statements, edition: int) -> None:
         """Writes in the order of the keys, so that neighbours are changed together."""
-        start, items = self._batch.jahr, sorted(self._items.items())
+        self.subtract_years(tx, edition)
+        self.subtract_items(tx, edition, self.items())
+
+    def items(self) -> list[tuple[tuple[str, str], list[int]]]:
+        return sorted(self._items.items())
+
+    def subtract_years(self, tx: Statements, edition: int) -> None:
+        start = self._batch.jahr
         tx.many(
             "UPDATE books_item_years SET eb = eb - ?, bewegung = bewegung - ? WHERE edition = ? AND konto = ? AND jahr = ?",
             [(eb, moved, edition, konto, start) for konto, (eb, moved) in sorted(self._years.items())],
+        )
+
+    def subtract_items(self, tx: Statements, edition: int, items: Sequence[tuple[tuple[str, str], list[int]]]) -> None:
+        """Takes amounts out of documents. In one transaction: after the first statement others may begin a document anew."""
+        # Every movement has an amount: of a document that has nothing else on either side, nothing is left.
+        tx.many(
+            "DELETE FROM books_items WHERE edition = ? AND konto = ? AND beleg = ? AND soll = ? AND haben = ?",
+            [(edition, *key, *amounts) for key, amounts in items],
         )
         tx.many(
             "UPDATE books_items SET soll = soll - ?, haben = haben - ?,"
             " is_open = CASE WHEN soll - ? = haben - ? THEN 0 ELSE 1 END, belegdatum = ?, buchungstext = '', rechnung = '', steuer = ''"
             " WHERE edition = ? AND konto = ? AND beleg = ?",
             [(soll, haben, soll, haben, _NO_DAY, edition, *key) for key, (soll, haben) in items],
-        )
-        # Every movement has an amount: a document with nothing on either side has none left.
-        tx.many(
-            "DELETE FROM books_items WHERE edition = ? AND konto = ? AND beleg = ? AND soll = 0 AND haben = 0",
-            [(edition, *key) for key, _ in items],
         )
 
     # --- Bookings that are left

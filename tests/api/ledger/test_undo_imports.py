@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kontobahn.books.satz import Satz
 from tests.api.ledger.files import (
     CORRECTED,
     IMPORTS,
@@ -64,6 +65,31 @@ def test_an_undone_import_leaves_balances_and_open_items_as_they_were(books: Boo
         (0, 1, 11900, "2026-01-15", "Rechnung Käse"),
         (0, 0, 700, "2026-01-15", "Rechnung Käse"),
     ]
+
+
+def test_a_reversal_says_all_that_its_booking_says(books: Books) -> None:
+    """In every column, held back and written by itself or copied from its booking."""
+    full = satz(
+        "50,00;S;USD;1,250000;40,00;;10001;8400;;1503;RE-7;OP-7;;Text", {37: "K1", 38: "K2", 93: "07", 116: "01022026"}
+    )
+    rows = [
+        full,
+        satz("119,00;H;;;;;70001;4900;9;1503;ER-1;;;Büro"),
+        satz(INVOICE, {1: "7,00", 118: "1"}),
+        satz(PAYMENT, {13: "3,57"}),
+    ]
+    made = imported(books, file(*(satz(row, {11: f"B{number}"}) for number, row in enumerate(rows * 3))))
+    undone(books, made["id"])
+    columns = ["jahr", "periode", "aufteilung", "steuertag", *Satz._fields]
+    booked = [
+        dict(zip(columns, row, strict=True))
+        for row in books.rows(f"SELECT {', '.join(columns)} FROM books_bookings ORDER BY id")
+    ]
+    for original, reversal in zip(booked[: len(booked) // 2], booked[len(booked) // 2 :], strict=True):
+        others = {"soll": 1 - original["soll"], "generalumkehr": 1 - original["generalumkehr"]}
+        assert reversal == original | others
+    assert [name for name in columns if not any(row[name] for row in booked)] == []
+    assert differences(books) == []
 
 
 def test_an_undone_file_may_come_again_and_be_undone_again(books: Books) -> None:
