@@ -8,7 +8,7 @@ import sqlite3
 import ssl
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cache, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +35,7 @@ from kontobahn.ledger import connections as ledger_connections
 from kontobahn.mobility.invoices import documents
 from tests import compiled_templates, plans, run_folder
 from tests.emptied_database import EmptiedDatabase, migrated_template
+from tests.forked_commands import CommandsOfWorkers
 from tests.harness import Service, ServiceFactory, running_service
 from tests.post_office import PostOffice, post_office
 from tests.programs import BASE, fenced_path, installed
@@ -57,6 +58,8 @@ LONGEST = (
     "tests/providers/banking/test_secrets.py", "tests/dashboard/test_hostile_texts.py", "tests/journeys/",
     "tests/api/test_body_limits.py",
 )  # fmt: skip
+# In the folder of a run.
+TEMPLATES = "templates"
 # The time that a caller waits for work that goes on.
 WAITS = (
     (webhooks, "ANSWER_SECONDS"), (refresh, "ANSWER_SECONDS"), (steps, "ANSWER_SECONDS"), (documents, "WAIT_SECONDS"),
@@ -83,9 +86,9 @@ def _no_programs_but_those_that_set_up_installs() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _watch() -> Iterator[plans.Watch]:
-    watch = plans.Watch()
-    with pytest.MonkeyPatch.context() as patch:
+def _watch(_run_folder: Path) -> Iterator[plans.Watch]:
+    with closing(plans.Judged(_run_folder / "judged-statements")) as judged, pytest.MonkeyPatch.context() as patch:
+        watch = plans.Watch(judged)
         watch.install(patch)
         yield watch
 
@@ -157,9 +160,9 @@ def _run_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True, scope="session")
 def _templates_are_compiled_once(_run_folder: Path) -> Iterator[None]:
     """For all processes of this run: all of them take five seconds."""
-    compiled_templates.keep_in(_run_folder / "templates")
+    compiled_templates.keep_in(_run_folder / TEMPLATES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(compiled_templates.FOLDER, str(_run_folder / "templates"))
+        patch.setenv(compiled_templates.FOLDER, str(_run_folder / TEMPLATES))
         yield
 
 
@@ -230,7 +233,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     workers = session.config.getoption("workers")
     if workers < 2 or session.testsfailed or session.config.option.collectonly:
         return None
-    run_side_by_side(session, workers, portions(session.items, by=_taken_together))
+    templates = session.config._tmp_path_factory.getbasetemp() / TEMPLATES  # type: ignore[attr-defined]
+    with closing(CommandsOfWorkers(workers, **{compiled_templates.FOLDER: str(templates)})) as commands:
+        run_side_by_side(session, workers, portions(session.items, by=_taken_together), commands.use)
     return True
 
 

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -36,13 +36,12 @@ _OUTPUTS = 2
 class Commands:
     """The process that is forked, seen from the tests. `prepare` names a function, as module:function, that is called there first."""
 
-    def __init__(self, prepare: str = "") -> None:
-        self._ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forked_commands", str(theirs.fileno()), prepare],
-                pass_fds=[theirs.fileno()], cwd=ROOT, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+    def __init__(self, prepare: str = "", ours: socket.socket | None = None) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        if ours is None:
+            ours, theirs = socket.socketpair()
+            self._process = _start([theirs], prepare)
+        self._ours = ours
         self._ours.settimeout(PATIENCE_SECONDS)
         self._turn = threading.Lock()
         atexit.register(self.close)
@@ -83,7 +82,41 @@ class Commands:
 
     def close(self) -> None:
         self._ours.close()
+        if self._process is not None:
+            self._process.wait()
+
+
+def _start(theirs: list[socket.socket], prepare: str = "", **environment: str) -> subprocess.Popen[bytes]:
+    files = [each.fileno() for each in theirs]
+    with ExitStack() as stack:
+        for each in theirs:
+            stack.enter_context(each)
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.forked_commands", ",".join(map(str, files)), prepare],
+            pass_fds=files, cwd=ROOT, stdin=subprocess.DEVNULL, env=os.environ | environment,
+        )  # fmt: skip
+
+
+class CommandsOfWorkers:
+    """One process that has imported everything, for all workers of a run: it is forked for each of them."""
+
+    def __init__(self, workers: int, **environment: str) -> None:
+        pairs = [socket.socketpair() for _ in range(workers)]
+        self._ours = [ours for ours, _ in pairs]
+        self._process = _start([theirs for _, theirs in pairs], **environment)
+
+    def use(self, number: int) -> None:
+        """In the worker of that number."""
+        global _given
+        _given = Commands(ours=self._ours[number])
+
+    def close(self) -> None:
+        for each in self._ours:
+            each.close()
         self._process.wait()
+
+
+_given: Commands | None = None
 
 
 class Started:
@@ -134,7 +167,7 @@ class Started:
 @functools.cache
 def commands(prepare: str = "") -> Commands:
     """The only one of this process, started on first use."""
-    return Commands(prepare)
+    return _given if _given is not None and not prepare else Commands(prepare)
 
 
 def started(
@@ -153,6 +186,18 @@ def imported(
         [sys.executable, "-m", "kontobahn", *arguments], env=dict(environment), stdout=stdout, stderr=stderr,
         start_new_session=True,
     )  # fmt: skip
+
+
+def _serve_each(asking: list[socket.socket]) -> None:
+    """Serves the last by itself, after a process was forked for each of the others."""
+    for number, each in enumerate(asking[:-1]):
+        if os.fork() == 0:
+            for other in asking[number + 1 :]:
+                other.close()
+            _serve(each)
+            os._exit(0)
+        each.close()
+    _serve(asking[-1])
 
 
 def _serve(asking: socket.socket) -> None:
@@ -256,4 +301,4 @@ if __name__ == "__main__":
     if sys.argv[2]:
         where, _, function = sys.argv[2].partition(":")
         getattr(importlib.import_module(where), function)()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve_each([socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")])

@@ -7,11 +7,12 @@ account. A page is no history: a limit, in the order of the index, with no condi
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
@@ -41,6 +42,7 @@ SHARED_IN = {
 } | {"books_sheets": {"blatt"}}
 _LOOKED_UP = re.compile(r"(\w+)(?:::\w+)?\)?\s*(=|<|>)")
 _COMPARED = re.compile(r"(\w+)\)?\s*(?:=|<|>|<>|<=|>=|IN|LIKE|IS|NOT)\s")
+_DIGEST = 16
 _MANIPULATES = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 
 
@@ -252,10 +254,40 @@ def _is_smallest_or_largest(sql: str, step: Step) -> bool:
 # --- Every statement, once
 
 
+class Judged:
+    """Statements that a process of this run has explained and found nothing wrong with: what one has judged, no other judges again."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a+b", buffering=0)  # whatever is added stands at the end, whoever adds
+        self._file.seek(0)
+        self._known: set[bytes] = set()
+
+    def is_known(self, engine: str, sql: str) -> bool:
+        return self._digest(engine, sql) in self._known
+
+    def look(self) -> None:
+        """Reads what was added since the last time."""
+        new = self._file.read()
+        self._known.update(new[at : at + _DIGEST] for at in range(0, len(new), _DIGEST))
+
+    def add(self, engine: str, sql: str) -> None:
+        self._known.add(self._digest(engine, sql))
+        at = self._file.tell()
+        self._file.write(self._digest(engine, sql))
+        self._file.seek(at)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _digest(self, engine: str, sql: str) -> bytes:
+        return hashlib.blake2b(f"{engine} {sql}".encode(), digest_size=_DIGEST).digest()
+
+
 class Watch:
     """Explains each statement of the service when it is first run, and keeps what is wrong with it until a test asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, judged: Judged) -> None:
+        self._judged = judged
         self._met: set[tuple[str, str]] = set()
         self._waiting: list[tuple[str, str, str]] = []
 
@@ -292,11 +324,17 @@ class Watch:
     def complaints(self) -> list[str]:
         """Returns what is wrong with the statements that were met since the last time."""
         waiting, self._waiting = self._waiting, []
-        return [
-            f"{place} on {engine}: {what}\n    {sql}"
-            for engine, place, sql in waiting
-            for what in refused(sql, planner(engine))
-        ]
+        if not waiting:
+            return []
+        self._judged.look()
+        found = []
+        for engine, place, sql in waiting:
+            if not self._judged.is_known(engine, sql):
+                wrong = [f"{place} on {engine}: {what}\n    {sql}" for what in refused(sql, planner(engine))]
+                if not wrong:
+                    self._judged.add(engine, sql)
+                found += wrong
+        return found
 
 
 @cache

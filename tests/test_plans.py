@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,11 +55,34 @@ def test_a_statement_that_reads_what_it_answers_is_not(engine: str, sql: str) ->
     assert plans.refused(sql, plans.planner(engine)) == []
 
 
+@pytest.fixture
+def judged(tmp_path: Path) -> Iterator[plans.Judged]:
+    with closing(plans.Judged(tmp_path / "judged")) as judged:
+        yield judged
+
+
+def test_a_statement_is_judged_once_for_all_processes_unless_it_is_refused(
+    tmp_path: Path, judged: plans.Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def refused(sql: str, _planner: plans.Planner) -> list[str]:
+        asked.append(sql)
+        return ["users is scanned"] if sql == READS_A_HISTORY[-1] else []
+
+    monkeypatch.setattr(plans, "refused", refused)
+    with closing(plans.Judged(tmp_path / "judged")) as of_another:
+        for watch in (plans.Watch(judged), plans.Watch(of_another)):
+            watch._waiting = [("sqlite", "a.py:a", READS_WHAT_IT_ANSWERS[0]), ("sqlite", "a.py:a", READS_A_HISTORY[-1])]
+            assert len(watch.complaints()) == 1
+    assert asked == [READS_WHAT_IT_ANSWERS[0], READS_A_HISTORY[-1], READS_A_HISTORY[-1]]
+
+
 def test_what_the_service_asks_is_seen_wherever_it_asks_it(
-    engine: str, service: Service, monkeypatch: pytest.MonkeyPatch
+    engine: str, service: Service, monkeypatch: pytest.MonkeyPatch, judged: plans.Judged
 ) -> None:
     """Watched by a new one, which has met nothing yet and excuses nothing."""
-    watch = plans.Watch()
+    watch = plans.Watch(judged)
     watch.install(monkeypatch)
     monkeypatch.setattr(plans, "EXCUSED", {})
     service.db.read_now(all_organizations)

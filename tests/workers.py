@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
@@ -35,8 +36,13 @@ def portions(things: Sequence[T], *, by: Callable[[T], Any], most: int = TAKEN_A
     return found
 
 
-def run_side_by_side(session: pytest.Session, workers: int, shares: list[Sequence[pytest.Item]]) -> None:
-    """Runs all of them; a test that a process died over, or did not come to, has failed."""
+def run_side_by_side(
+    session: pytest.Session,
+    workers: int,
+    shares: list[Sequence[pytest.Item]],
+    begin: Callable[[int], None] = lambda number: None,
+) -> None:
+    """Runs all of them; a test that a process died over, or did not come to, has failed. Each process is begun with its number."""
     reporter = _Reporter(session)
     queue = _Queue(len(shares))
     folder = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
@@ -45,9 +51,10 @@ def run_side_by_side(session: pytest.Session, workers: int, shares: list[Sequenc
     listening: list[Connection] = []
     processes = []
     try:
-        for _ in range(workers):
+        for number in range(workers):
             ours, theirs = forking.Pipe(duplex=False)
-            process = forking.Process(target=_work, args=(session, shares, queue, theirs, [*listening, ours]))
+            begun = partial(begin, number)
+            process = forking.Process(target=_work, args=(session, shares, queue, theirs, [*listening, ours], begun))
             process.start()
             theirs.close()
             listening.append(ours)
@@ -155,12 +162,14 @@ def _work(
     queue: _Queue,
     telling: Connection,
     others: list[Connection],
+    begin: Callable[[], None],
 ) -> None:
     """Runs tests until there are no more, or nobody listens; then ends all that they share."""
     atexit._clear()
     for connection in others:
         connection.close()
     _part_from_the_first(session.config, telling)
+    begin()
     items = _taken(queue, shares)
     item = next(items, None)
     try:
