@@ -307,6 +307,7 @@ class SqliteEngine:
         for unit, _, error in outcomes:
             if unit.notices and error is None:
                 notify_listeners(self.listeners, unit)
+        self._known_answers.committed()
         settle_all(outcomes)
         self._checkpoints.committed()
         return []
@@ -394,16 +395,22 @@ class KnownAnswers:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._tx = SqliteTx(connection, 0, nobody_listens)
+        # Each was read after the version was; so if it is the same later, nothing was committed since.
         self._answers: dict[Question, Any] = {}
         self._version = 0
         self._checked_by: asyncio.AbstractEventLoop | None = None
+        self._is_outdated = False
 
     def to(self, question: Question) -> Any:
         """Called by a task of the running event loop."""
-        self._check()
+        if self._is_outdated:
+            self._is_outdated = False
+            self._answers.clear()
         answer = self._answers.get(question, _UNKNOWN)
-        if answer is _UNKNOWN:
+        if answer is _UNKNOWN or not self._is_unchanged():
             answer = answer_in(self._tx, question)
+            # This may be a later state than the one that was checked, and nobody sees an earlier one after it.
+            self._checked_by = None
             if _is_small(answer):
                 if len(self._answers) >= MAX_KNOWN_ANSWERS:
                     self._answers.clear()
@@ -411,17 +418,23 @@ class KnownAnswers:
         # Whoever asked may change the list.
         return answer.copy() if isinstance(answer, list) else answer
 
-    def _check(self) -> None:
-        """Forgets the answers if anything was committed since the check before."""
+    def committed(self) -> None:
+        """Called after every commit of this process, so that one that writes all the time asks without checks that are in vain."""
+        self._is_outdated = True
+
+    def _is_unchanged(self) -> bool:
+        """Returns whether nothing was committed since the last version; if something was, the answers are forgotten."""
         loop = asyncio.get_running_loop()
         if self._checked_by is loop:
-            return
+            return True
         [(version,)] = self._connection.execute("PRAGMA data_version").fetchall()
         if version != self._version:
             self._answers.clear()
             self._version = version
+            return False
         self._checked_by = loop
         loop.call_soon(self._end_check)
+        return True
 
     def _end_check(self) -> None:
         self._checked_by = None
