@@ -14,7 +14,7 @@ MADE_LATER = {
     "kontobahn.dashboard.figures": "a mark between groups of three digits",
     "kontobahn.db.migrate": "words of our own SQL",
     "kontobahn.bank_providers.enable_banking.rules": "a form of descriptions that a bank publishes, at most 200 characters",
-    "kontobahn.formats.ebics.data_sheet": "one of our own labels, and an id of at most 35 characters",
+    "kontobahn.bank_providers.ebics.rules": "one of our own labels, and an id of at most 35 characters",
     "kontobahn.formats.mt940.entry": "a separator and two digits",
     "kontobahn.formats.statements.source": "a namespace, letter by letter",
 }

@@ -23,10 +23,10 @@ from kontobahn.bank_providers.sandbox.rules import BANKS, CREDITOR_WORD, PEOPLE,
 from kontobahn.bank_providers.sandbox.store import SandboxAccount, SandboxConnection
 from kontobahn.banking.connections.store import by_provider_ref
 from kontobahn.banking.provider import PaymentStatus
+from kontobahn.banking.sandbox import NewBooking
 from kontobahn.cli.common import DataOption, installation, moment, parse_duration, say_table
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SECOND, SystemClock, berlin_datetime
-from kontobahn.dashboard.declare import NewBooking
 from kontobahn.db import Tx
 from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import BadRequest, NotFound, SetupError

@@ -12,9 +12,9 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from lxml import etree
 
+from kontobahn.bank_providers.ebics.rules import read_sheet
 from kontobahn.formats.ebics import answers, documents, keys, requests, services, waiting_orders
 from kontobahn.formats.ebics.answers import NotSigned, in_words, read_answer, read_key_answer, read_versions
-from kontobahn.formats.ebics.data_sheet import read_sheet
 from kontobahn.formats.ebics.documents import EbicsError, add, canonical, read_document, written
 from kontobahn.formats.ebics.keys import KeyVersion, OwnKey, check, grouped, sign, typed_digest
 from kontobahn.formats.ebics.requests import BankKeys, Period, Subscriber, Upload

@@ -48,7 +48,6 @@ from kontobahn.clock import MINUTE, Clock, berlin_date, to_datetime
 from kontobahn.db import Database, Tx, leases
 from kontobahn.errors import SetupError
 from kontobahn.formats.ebics import answers
-from kontobahn.formats.ebics.data_sheet import read_sheet
 from kontobahn.formats.ebics.documents import EbicsError
 from kontobahn.formats.ebics.keys import Protocol, PublicKey, new_key, typed_digest
 from kontobahn.formats.ebics.requests import BankKeys, Period, check_id
@@ -148,7 +147,7 @@ class EbicsProvider(FilePayments):
     async def _propose(self, flow: Flow, file: str) -> Interaction:
         """Fills in the data sheet's form from a file of it: a person looks at it before anything is sent."""
         text = await self._pool.run(_text_of, base64.b64decode(file))
-        flow.proposed = {str(name): value for name, value in read_sheet(text).values.items()}
+        flow.proposed = {str(name): value for name, value in rules.read_sheet(text).values.items()}
         return self._step(flow, rules.data_sheet_step(flow.proposed))
 
     async def _take_sheet(self, flow: Flow, given: Given) -> Interaction:

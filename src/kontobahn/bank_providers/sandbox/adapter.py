@@ -11,6 +11,7 @@ from kontobahn.bank_providers.sandbox.payments import SandboxPayment
 from kontobahn.bank_providers.sandbox.rules import BANKS, Booking, choose_plan, purpose
 from kontobahn.bank_providers.sandbox.store import SandboxAccount, SandboxConnection
 from kontobahn.bank_providers.sandbox.webhooks import DeliverySender, WebhookClient
+from kontobahn.banking import sandbox as port
 from kontobahn.banking.interaction import Given, Interaction
 from kontobahn.banking.provider import (
     SANDBOX,
@@ -29,9 +30,8 @@ from kontobahn.banking.provider import (
     Report,
     Snapshot,
 )
+from kontobahn.banking.sandbox import NewBooking, SandboxClock, SandboxControls
 from kontobahn.clock import DAY, Clock
-from kontobahn.dashboard import declare as port
-from kontobahn.dashboard.declare import NewBooking, SandboxClock, SandboxControls
 from kontobahn.db import Database, Tx
 from kontobahn.errors import NotFound
 from kontobahn.settings import Settings

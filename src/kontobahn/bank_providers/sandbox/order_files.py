@@ -19,8 +19,8 @@ from kontobahn.bank_providers.sandbox import bank, store
 from kontobahn.bank_providers.sandbox.rules import Booking, Plan, check_payee, choose_plan, purpose
 from kontobahn.bank_providers.sandbox.store import SandboxAccount, SandboxConnection
 from kontobahn.banking.provider import PayeeResult, Template
+from kontobahn.banking.sandbox import HandedIn, OrderAccount, OrderDesk, SandboxStatement
 from kontobahn.clock import DAY, HOUR, SECOND, berlin_date, berlin_datetime, start_of_day
-from kontobahn.dashboard.declare import HandedIn, OrderAccount, OrderDesk, SandboxStatement
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.pain import sepa

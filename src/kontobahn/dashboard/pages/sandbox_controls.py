@@ -25,10 +25,7 @@ from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.provider import FILES, SANDBOX, Banking, PaymentStatus
-from kontobahn.clock import DAY, HOUR
-from kontobahn.dashboard import bank_words
-from kontobahn.dashboard.declare import (
-    ROOT,
+from kontobahn.banking.sandbox import (
     HandedIn,
     NewBooking,
     OrderAccount,
@@ -36,10 +33,10 @@ from kontobahn.dashboard.declare import (
     SandboxClock,
     SandboxConnection,
     SandboxControls,
-    action,
-    numeric,
-    page,
 )
+from kontobahn.clock import DAY, HOUR
+from kontobahn.dashboard import bank_words
+from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
