@@ -51,7 +51,7 @@ from tests.unit.ledger.recalculation import (
 )
 
 MODES = ("reconcile", "raw")
-LEDGERS = {"sqlite": 150, "postgres": 50}
+LEDGERS = {"sqlite": 100, "postgres": 33}
 # Others every day; a failure names its seed.
 FIRST_SEED = int(os.environ.get("RANDOM_LEDGERS_FROM") or f"{date.today():%y%m%d}000")
 LEDGERS_A_TRANSACTION = 20

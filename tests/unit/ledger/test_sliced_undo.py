@@ -22,7 +22,7 @@ from tests.unit.ledger.test_slices import TABLES, Interrupted, Killed, contents,
 from tests.unit.ledger.test_undo import balances
 
 __all__ = ["books", "short_slices"]
-LEDGERS = {"sqlite": 50, "postgres": 12}
+LEDGERS = {"sqlite": 34, "postgres": 8}
 # With a trace of what was undone: turnover went to and fro.
 OF_TURNOVER = ("books_periods", "books_balances")
 YEARS = [("2024-01-01", "2024-12-31"), ("2025-01-01", "2025-12-31")]

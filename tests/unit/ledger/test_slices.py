@@ -27,7 +27,7 @@ from tests.unit.ledger.test_random_ledgers import FIRST_SEED, Books, add, books,
 from tests.waiting import PATIENCE_SECONDS
 
 __all__ = ["books"]
-LEDGERS = {"sqlite": 50, "postgres": 12}
+LEDGERS = {"sqlite": 34, "postgres": 8}
 OF_EDITIONS = tuple(read_models.TABLES)
 TABLES = (
     *OF_EDITIONS,

@@ -16,7 +16,7 @@ from tests.unit.ledger.random_ledgers import Ledger, any_ledger, cut_offs
 from tests.unit.ledger.recalculation import Booking
 from tests.unit.ledger.test_random_ledgers import FIRST_SEED, MODES, Opened, add, ask, create, plain
 
-LEDGERS = {"sqlite": 60, "postgres": 20}
+LEDGERS = {"sqlite": 40, "postgres": 13}
 
 
 def test_books_with_undone_batches_are_those_without_them(database_url: str, engine: str) -> None:
