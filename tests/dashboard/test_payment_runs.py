@@ -10,7 +10,13 @@ import pytest
 from pypdf import PdfReader
 
 from kontobahn.dashboard import sheets
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.pages import payables
+from kontobahn.db import Tx
+from kontobahn.ids import new_id
+from kontobahn.payables.handover import HANDOVERS, HandoverRow
+from kontobahn.payables.run_store import RUNS as RUNS_TABLE
+from kontobahn.payables.run_store import RunRow
 from tests.dashboard.browsing import Browser
 from tests.harness import Organization, Service
 from tests.paid_invoices import Payer, credit_note, in_dollars, of_tea
@@ -173,3 +179,27 @@ def test_what_others_book_is_handed_over_once_and_can_be_saved_again(payer: Paye
     assert "handed over" in browser.get(at).text
     assert browser.post(path, form).status_code == 422
     assert browser.post(path, {"connection_id": "?"}).status_code == 422
+
+
+@pytest.mark.either_engine
+def test_runs_and_hand_overs_are_paged_from_the_newest_on(payer: Payer, browser: Browser, service: Service) -> None:
+    ids = [new_id() for _ in range(PAGE_SIZE + 2)]
+    now = service.clock.now()
+
+    def insert(tx: Tx) -> None:
+        for one in ids:
+            owner = payer.owner.id
+            RUNS_TABLE.insert(
+                tx, RunRow(owner, one, int(payer.account), "SEPA", None, 0, 0, "x", owner, None, None, now)
+            )
+            HANDOVERS.insert(tx, HandoverRow(owner, one, payer.books.connection_id, "29098-55003", 0, 0, "x", now))
+
+    service.db.write_now(insert)
+    for path in (RUNS, f"{INBOX}/handovers"):
+        first = browser.get(path).text
+        [onward] = re.findall(r'href="([^"]+)" rel="next"', first)
+        second = browser.get(onward).text
+        tables = ["".join(re.findall("<tbody>.*?</tbody>", text, re.DOTALL)) for text in (first, second)]
+        shown = [re.findall("|".join(ids), text) for text in tables]
+        assert [list(dict.fromkeys(some)) for some in shown] == [ids[:1:-1], ids[1::-1]], path
+        assert 'rel="next"' not in second

@@ -10,10 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
+from kontobahn.db import Tx
 from kontobahn.formats import extf
+from kontobahn.payables import booking, store
+from kontobahn.payables.store import PayableRow, SettingsRow
 from tests.harness import Service
 from tests.paid_invoices import credit_note
-from tests.received_invoices import Inbox, as_xml
+from tests.received_invoices import Inbox, as_xml, from_seller
 
 OPOS = "/v2/ledger-rewe-read/opos"
 COFFEE_ACCOUNT = {"konto": "3300", "amount": 33.02, "steuer": ""}
@@ -57,6 +60,8 @@ def test_accepted_at_once_it_is_booked_at_once(keeper: Bookkeeper) -> None:
     [row] = keeper.books.rows("SELECT belegfeld1, weitere, belegdatum FROM books_bookings")
     assert (row[0], row[2]) == ("R-7", "2026-03-02")
     assert extf.decode_weitere(row[1]) == {"20": f'BEDI "{payable["document_guid"]}"', "117": "16032026"}
+    history = keeper.service.get(f"/v2/payables/{payable['id']}/history", keeper.owner.key).json()["data"]
+    assert [step["action"] for step in history] == ["receive", "accept", "book"]
 
 
 @pytest.mark.either_engine
@@ -79,6 +84,32 @@ def test_what_is_not_to_be_booked_is_not(keeper: Bookkeeper) -> None:
     assert keeper.accept(payable).json()["data"]["state"] == "accepted"
     keeper.decide(payable, "release")
     assert (keeper.state(payable), keeper.open_items()) == ("accepted", {})
+    rejected = keeper.received(as_xml(number="R-8"))
+    assert keeper.decide(rejected, "reject", reason="nicht bestellt").status_code == 200
+    assert (keeper.accept(rejected).status_code, keeper.state(rejected)) == (409, "none")
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("change", ["rejected", "creditor", "settings"])
+def test_what_changes_while_the_books_are_asked_is_not_booked(
+    keeper: Bookkeeper, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    payable = keeper.received(as_xml(from_seller(vat_id="DE811569869")))
+    assert keeper.decide(payable, "creditor", konto="70001").status_code == 200
+    accept = booking._accept
+
+    def changed_before(tx: Tx, found: PayableRow, *given: Any) -> Any:
+        if change == "settings":
+            store.save_settings(
+                tx, SettingsRow(keeper.owner.id, None, found.connection_id, found.client_id, "x", tx.now, "acceptance")
+            )
+        else:
+            changes = {"status": "rejected"} if change == "rejected" else {"konto": "700020000"}
+            store.PAYABLES.update(tx, found, **changes)
+        return accept(tx, found, *given)
+
+    monkeypatch.setattr(booking, "_accept", changed_before)
+    assert (keeper.accept(payable).status_code, keeper.state(payable)) == (409, "none")
 
 
 @pytest.mark.either_engine
@@ -129,6 +160,7 @@ def assert_row_and_document(export: bytes, payable: dict[str, Any], content: byt
     assert cells[19] == f'"BEDI ""{guid}"""'
     assert (cells[0], cells[1].strip('"'), cells[6], cells[7]) == ("33,02", "H", "70001", "3300")
     assert (cells[10].strip('"'), cells[116].strip('"')) == ("R-7", "16032026")
+    assert cells[117].strip('"') in ("", "0"), "it reverses nothing"
     with zipfile.ZipFile(io.BytesIO(package)) as archive:
         manifest = ET.fromstring(archive.read("document.xml"))
         [document] = manifest.iter("{http://xml.datev.de/bedi/tps/document/v06.0}document")

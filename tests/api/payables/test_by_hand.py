@@ -42,7 +42,7 @@ def test_an_invoice_is_typed_once_and_is_one_like_any_other(inbox: Inbox) -> Non
     assert [finding["rule"] for finding in payable["findings"]] == ["no-xml"]
     assert inbox.service.get(f"/v2/payables/{payable['id']}/file", inbox.owner.key).content == plain_pdf("Rechnung")
     document = inbox.service.get(f"/v2/payables/{payable['id']}/document", inbox.owner.key)
-    assert "R-77" in document.text
+    assert ("R-77" in document.text, "100,00 EUR" in document.text) == (True, True)
     again = _type(inbox, file_id)
     assert (again.status_code, again.json()["data"]["id"]) == (200, payable["id"])
     twin = _type(inbox, _file(inbox, "Rechnung, noch einmal"), number="r-77")
@@ -68,7 +68,9 @@ def test_another_iban_stops_it_and_a_credit_note_is_owed_to_us(inbox: Inbox) -> 
         ({"total": 1.001}, "total"),
         ({"vat_amount": 119}, "vat_amount"),
         ({"issue_date": "1999-12-31"}, "issue_date"),
+        ({"issue_date": "2100-01-01"}, "issue_date"),
         ({"due_date": "2026-02-28"}, "due_date"),
+        ({"due_date": "2100-01-01"}, "due_date"),
         ({"iban": "DE00123"}, "iban"),
         ({"skonto_percent": 2}, "skonto_days"),
         ({"skonto_days": 7}, "skonto_percent"),
@@ -83,6 +85,13 @@ def test_what_cannot_be_is_refused_with_its_field(inbox: Inbox, changes: dict[st
     answer = _type(inbox, _file(inbox), **changes)
     assert (answer.status_code, answer.json()["field"]) == (400, field), answer.text
     assert inbox.service.get("/v2/payables", inbox.owner.key).json()["data"] == []
+
+
+@pytest.mark.either_engine
+def test_the_first_and_the_last_day_are_taken_and_what_is_due_at_once(inbox: Inbox) -> None:
+    for number, day in enumerate(("2000-01-01", "2099-12-31")):
+        answer = _type(inbox, _file(inbox, day), number=f"R-{number}", issue_date=day, due_date=day)
+        assert answer.status_code == 201, answer.text
 
 
 @pytest.mark.either_engine

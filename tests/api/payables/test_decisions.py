@@ -200,6 +200,8 @@ def test_settings_name_their_invalid_field(service: Service) -> None:
         "book_on": None,
     }
     assert service.get(SETTINGS, inbox.owner.key).json()["data"] == saved
+    changed = service.request("PUT", SETTINGS, inbox.owner.key, json={**wanted, "two_people_above": 70}).json()["data"]
+    assert service.get(SETTINGS, inbox.owner.key).json()["data"] == changed == {**saved, "two_people_above": 70}
 
 
 @pytest.mark.either_engine

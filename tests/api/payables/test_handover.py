@@ -118,6 +118,23 @@ def test_each_year_has_its_file_and_what_has_none_waits_on(client: Client) -> No
     assert client.state(before) == "accepted"
 
 
+@pytest.mark.either_engine
+def test_years_stand_in_their_order_and_what_is_booked_here_is_not_handed_over(client: Client) -> None:
+    client.books.open_year("2025-01-01")
+    client.book_on("acceptance")
+    booked = client.accepted(as_xml(number="R-6"))
+    client.book_on(None)
+    late, early = client.accepted(), client.accepted(as_xml(number="R-0", issued_on=date(2025, 5, 4)))
+    for payable in (booked, late, early):
+        assert client.decide(payable, "release").status_code == 200
+    handover = client.hand_over().json()["data"]
+    assert (sorted(handover["payable_ids"]), client.state(booked)) == (sorted([late["id"], early["id"]]), "booked")
+    with zipfile.ZipFile(io.BytesIO(client.file(handover))) as archive:
+        files = [archive.read(name).decode("cp1252") for name in archive.namelist() if "Buchungsstapel" in name]
+    assert ["R-0" in text for text in files] == [True, False]
+    assert client.hand_over().status_code == 409
+
+
 def test_nobody_hands_over_or_fetches_what_is_of_others(client: Client) -> None:
     payable = client.accepted()
     client.decide(payable, "release")

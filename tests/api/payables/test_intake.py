@@ -15,9 +15,10 @@ from kontobahn.access.principal import Principal
 from kontobahn.errors import SetupError
 from kontobahn.formats.invoices import rule_sets
 from kontobahn.formats.invoices.model import CREDIT_NOTE, DirectDebit, Totals, VatBreakdown
-from kontobahn.payables import intake
+from kontobahn.payables import intake, rules
 from kontobahn.payables.document import MAX_LINES, sections
 from kontobahn.payables.intake import Arrival
+from kontobahn.payables.rules import EarlierLeg, Proposal
 from kontobahn.schedule import scheduled_jobs
 from tests.harness import ACTOR, Service
 from tests.received_invoices import (
@@ -205,6 +206,14 @@ def _of_category(number: str, category: str) -> bytes:
     return as_xml(number=number, vat_breakdown=[VatBreakdown(category, Decimal(0), 3302, 0, "by law")])
 
 
+def test_a_habit_is_what_more_than_half_of_at_least_two_invoices_were_booked_to() -> None:
+    goods, post = EarlierLeg("33000000", "9"), EarlierLeg("49100000", "")
+    assert rules.propose([goods]) is None
+    assert rules.propose([goods, post]) is None
+    for legs, reason in (([goods, goods], "2/2"), ([goods, post, goods], "2/3")):
+        assert rules.propose(legs) == Proposal("33000000", "9", reason)
+
+
 def test_a_creditor_is_found_by_the_tax_number_of_an_earlier_invoice(service: Service) -> None:
     inbox = Inbox(service)
     seller = {"name": "Ganz anders KG", "vat_id": None, "tax_number": "12/345/67890"}
@@ -219,6 +228,12 @@ def test_a_creditor_is_found_by_the_tax_number_of_an_earlier_invoice(service: Se
         as_xml(from_seller(**{**seller, "tax_number": "98/345/67890"}), number="4", payment=paid_to(OTHER_IBAN).payment)
     )
     assert stranger["creditor"]["konto"] is None
+    # The books of another client know nothing of it.
+    inbox.books.another_client("29098-55004", years=("2026-01-01",))
+    settings = {"connection_id": inbox.books.connection_id, "client_id": "29098-55004"}
+    assert service.request("PUT", "/v2/payables/settings", inbox.owner.key, json=settings).status_code == 200
+    elsewhere = inbox.received(as_xml(from_seller(**seller), number="5", payment=paid_to(OTHER_IBAN).payment))
+    assert (elsewhere["client_id"], elsewhere["creditor"]["konto"]) == ("29098-55004", None)
 
 
 @pytest.mark.either_engine
@@ -269,8 +284,9 @@ def test_lists_are_narrowed_and_walked(service: Service) -> None:
 def test_a_page_shows_what_the_seller_wrote_as_text(service: Service) -> None:
     inbox = Inbox(service)
     line = COFFEE.lines[0]._replace(name="<script>alert(1)</script>", quantity=Decimal("1234.5"))
-    payable = inbox.received(as_xml(lines=[line]))
+    payable = inbox.received(as_xml(lines=[line], buyer_reference="04011000-1-93"))
     page = service.get(f"/v2/payables/{payable['id']}/document", inbox.owner.key)
+    assert "04011000-1-93" in page.text
     assert page.headers["content-type"].startswith("text/html")
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page.text
     assert "<script" not in page.text
@@ -309,6 +325,7 @@ def test_an_invoice_with_more_lines_than_a_page_shows_says_so() -> None:
         [lines] = [
             one for one in sections(COFFEE._replace(lines=[COFFEE.lines[0]] * count), "en") if one.heading == "Lines"
         ]
+        assert [lines.titles[place] for place in sorted(lines.figures)] == ["Quantity", "Unit price", "VAT", "Net"]
         return lines.rows[-1]
 
     assert last_line(MAX_LINES)[0] != ""

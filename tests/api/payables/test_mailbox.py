@@ -56,6 +56,16 @@ def test_an_invoice_comes_by_mail_once(reader: Reader, inbox: Inbox) -> None:
 
 
 @pytest.mark.either_engine
+def test_an_attachment_is_an_invoice_by_its_type_or_by_its_name(reader: Reader) -> None:
+    message = mail(("logo.png", b"png"))
+    message.add_attachment(as_xml(), maintype="application", subtype="octet-stream", filename="rechnung.XML")
+    message.add_attachment(as_xml(number="R-8"), maintype="application", subtype="xml")
+    reader.server.deliver(bytes(message))
+    assert reader.fetch() == Fetched(1, 2)
+    assert sorted(one["number"] for one in reader.payables()) == ["R-7", "R-8"]
+
+
+@pytest.mark.either_engine
 def test_a_reader_that_is_killed_after_taking_a_file_reads_the_mail_again_and_has_one_invoice(
     reader: Reader, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

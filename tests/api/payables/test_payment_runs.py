@@ -14,8 +14,8 @@ from kontobahn.banking.provider import Banking
 from kontobahn.credits import NO_CALL
 from kontobahn.db import Tx
 from kontobahn.formats.invoices.model import CreditTransfer, DirectDebit
-from kontobahn.payables import runs
-from kontobahn.payables.run_store import open_payments
+from kontobahn.payables import runs, settlement
+from kontobahn.payables.run_store import open_payments, organizations_with_open_payments
 from kontobahn.payables.runs import Made, NewPaymentRun, RunOrder
 from tests.harness import ACTOR, Service
 from tests.interleaving import on_postgres, overlap
@@ -75,6 +75,10 @@ def test_the_booked_debit_closes_the_invoice(service: Service) -> None:
     assert payer.events().count("payable.paid") == 1
     [_, tea_payment] = [one["id"] for one in payer.payments()]
     assert [row.payment_id for row in service.db.read_now(open_payments, payer.owner.id)] == [int(tea_payment)]
+    payer.bank.book_debit(payer.payments()[1])
+    service.run(settlement.follow_payments(service.application.context))
+    assert payer.statuses(coffee, tea) == ["paid", "paid"]
+    assert payer.owner.id not in service.db.read_now(organizations_with_open_payments)
     history = service.get(f"/v2/payables/{coffee['id']}/history", payer.owner.key).json()["data"]
     assert [step["action"] for step in history] == ["receive", "release", "pay", "paid"]
 
@@ -165,6 +169,7 @@ def test_by_its_day_a_run_takes_what_is_due_or_becomes_dearer(service: Service) 
     payer.released(without_skonto("R-8", 5000, date(2026, 3, 10)))
     payer.released(credit_note("G-1", 1000))
     payer.released(of_tea("T-1"))
+    payer.released(without_skonto("R-1", 1, date(2026, 3, 16)))
     payer.received(without_skonto("R-9", 7000, date(2026, 3, 1)))
 
     def numbers(day: str) -> list[str]:
@@ -174,27 +179,35 @@ def test_by_its_day_a_run_takes_what_is_due_or_becomes_dearer(service: Service) 
     assert numbers("2026-03-08") == []
     assert numbers("2026-03-09") == ["G-1", "R-7"], "the Skonto ends"
     assert numbers("2026-03-10") == ["G-1", "R-7", "R-8"]
-    assert numbers("2026-03-16") == ["G-1", "R-7", "R-8", "T-1"]
+    assert numbers("2026-03-16") == ["G-1", "R-1", "R-7", "R-8", "T-1"]
 
 
 def test_a_repeated_call_pays_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     payer = Payer(service)
     coffee, tea = payer.released(), payer.released(of_tea("T-1"))
-    asked = []
+    asked, send = [], bank.send_to_bank
 
     async def dies(context: Any, row: Any) -> Any:
         asked.append(row.id)
-        raise RuntimeError("the process is killed")
+        if len(asked) == 2:
+            raise RuntimeError("the process is killed")
+        return await send(context, row)
+
+    async def never(context: Any, row: Any) -> Any:
+        raise RuntimeError("the bank has answered")
 
     with monkeypatch.context() as patch:
         patch.setattr(bank, "send_to_bank", dies)
         assert payer.ask(coffee, tea, once="run-1").status_code == 500
     assert len(payer.payments()) == 2
-    assert len(asked) == 1
-    again = payer.ask(coffee, tea, once="run-1")
+    assert len(asked) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(bank, "recheck_unanswered", never)
+        again = payer.ask(coffee, tea, once="run-1")
     assert again.status_code == 201, again.text
     assert [one["status"] for one in again.json()["data"]["payments"]] == ["initiated", "initiated"]
-    assert payer.ask(coffee, tea, once="run-1").json() == again.json()
+    payer.bank.book_debit(payer.payments()[0])
+    assert payer.ask(coffee, tea, once="run-1").json() == again.json(), "what was answered is answered again"
     assert len(payer.payments()) == 2
     assert len(again.json()["data"]["order_file_ids"]) == 1
     assert payer.ask(coffee, once="run-1").status_code == 422, "the key stands for another run"
@@ -286,6 +299,7 @@ def test_a_run_names_its_invalid_field(service: Service) -> None:
     ):
         refused = payer.ask(**body)
         assert (refused.status_code, refused.json()["field"]) == (400, field), body
+    assert payer.trial(coffee, date="2026-03-02", template_identifier="SEPA_INSTANT")["amount"] == 32.36
 
 
 @on_postgres
@@ -315,6 +329,9 @@ def test_what_becomes_dearer_after_today_stands_on_top(service: Service) -> None
     payer.received(credit_note("G-1", 1000))
     payer.released(of_tea("T-1"))
     payer.run(payer.released(invoice("R-9", 4000)))
+    payer.received(without_skonto("R-10", 0))
+    debit = COFFEE.payment._replace(means_code="59", direct_debit=DirectDebit("M-1", "DE98ZZZ09999999999"), terms=None)
+    payer.received(invoice("R-11", 5000, payment=debit))
 
     def listed(**query: str) -> list[tuple[str, float, str]]:
         found = service.get("/v2/payables/due", payer.owner.key, params=query).json()["data"]

@@ -130,6 +130,21 @@ def test_a_part_payment_does_not_pay(service: Service) -> None:
 
 
 @pytest.mark.either_engine
+def test_a_cent_is_paid_by_a_cent_and_a_credit_note_when_all_of_it_comes_in(service: Service) -> None:
+    keeper = Bookkeeper(
+        service,
+        "2026-03-02 H 70001 3300 0,01 R-1\n2026-03-02 S 70001 3300 20,01 G-1\n2026-03-02 S 70001 3300 30,00 G-2",
+    )
+    cent, credit, part = (
+        keeper.released(one) for one in (without_skonto("R-1", 1), credit_note("G-1", 2001), credit_note("G-2", 3000))
+    )
+    keeper.match_by_hand(1, "R-1")
+    keeper.match_by_hand(-2001, "G-1")
+    keeper.match_by_hand(-2999, "G-2")
+    assert keeper.statuses(cent, credit, part) == ["paid", "paid", "released"]
+
+
+@pytest.mark.either_engine
 def test_a_match_taken_back_leaves_the_invoice_in_its_own_run(service: Service) -> None:
     keeper = Bookkeeper(service, "2026-03-02 H 70001 3300 50,00 R-8\n2026-03-02 H 70001 3300 60,00 R-9")
     first, second = keeper.released(without_skonto("R-8", 5000)), keeper.released(without_skonto("R-9", 6000))
