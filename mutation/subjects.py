@@ -166,6 +166,7 @@ _FINTS = Subject(("tests/providers/fints",))
 _PAYABLES = Subject(
     (
         "tests/api/payables",
+        "tests/api/test_paging.py",
         "tests/dashboard/test_payables.py",
         "tests/dashboard/test_payables_by_hand.py",
         "tests/dashboard/test_payables_mailbox.py",

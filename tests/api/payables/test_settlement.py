@@ -9,6 +9,7 @@ import pytest
 from tests.harness import Organization, Service
 from tests.paid_invoices import Payer, credit_note, without_skonto
 from tests.received_invoices import SELLER_IBAN
+from tests.sandbox_visitor import Visitor
 from tests.statement_builder import Booking
 
 
@@ -68,6 +69,23 @@ def test_the_payment_of_a_run_is_matched_by_its_own_id(service: Service) -> None
     keeper.undo(match)
     shown = keeper.shown(coffee)
     assert (shown["status"], shown["match_id"]) == ("paid", None), "the bank has booked it all the same"
+
+
+@pytest.mark.either_engine
+def test_a_run_over_a_connected_bank_is_authorised_there_and_closed_by_what_the_bank_reports(service: Service) -> None:
+    visitor, owner = Visitor(service), service.organization()
+    connection = visitor.connect(owner, "demo", accounts=(0,))
+    [account] = visitor.accounts(owner)
+    keeper = Bookkeeper(service, "2026-03-02 H 70001 3300 33,02 R-7", owner, account["id"])
+    coffee = keeper.released()
+    run = keeper.run(coffee)
+    [payment] = run["payments"]
+    assert (run["order_file_ids"], payment["amount"], keeper.statuses(coffee)) == ([], 32.36, ["in_payment"])
+    visitor.authorise(payment)
+    visitor.later(3600)
+    assert visitor.refresh(owner, connection["id"]).status_code == 202
+    [match] = [one for one in keeper.match() if any(line["beleg"] == "R-7" for line in one["lines"])]
+    assert (match["evidence_class"], match["created_by"], keeper.statuses(coffee)) == ("A1", "engine", ["paid"])
 
 
 @pytest.mark.either_engine
