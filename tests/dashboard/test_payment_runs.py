@@ -98,7 +98,7 @@ def test_what_is_to_be_paid_is_saved_and_printed_with_its_sums(payer: Payer, bro
     assert coffee.items() <= row.items(), row
     printed = _printed(browser, f"{DUE}.pdf")
     for text in (
-        "Invoices to pay", "Muster GmbH", "(29098-55003)", "As of 2 Mar 2026", "Printed on 2 Mar 2026", "Page 1 of 1",
+        "Invoices to pay", "Muster GmbH", "Client 29098-55003", "As of 2 Mar 2026", "Printed on 2 Mar 2026", "Page 1 of 1",
         "T-1", "to be released", "42.02", "41.36", "5.00 USD",
     ):  # fmt: skip
         assert text in printed, (text, printed)
@@ -126,7 +126,7 @@ def test_received_invoices_are_saved_and_printed_with_their_sums(
     assert [row["Invoice number"] for row in _saved(browser, f"{INBOX}.csv?status=released")] == ["R-7"]
     printed = _printed(browser, f"{INBOX}.pdf")
     for text in (
-        "Received invoices", "Muster GmbH", "(29098-55003)", "Received from 2 Mar 2026 to 2 Mar 2026", "Page 1 of 1",
+        "Received invoices", "Muster GmbH", "Client 29098-55003", "Received from 2 Mar 2026 to 2 Mar 2026", "Page 1 of 1",
         "42.02", "5.00 USD",
     ):  # fmt: skip
         assert text in printed, (text, printed)
