@@ -83,7 +83,7 @@ def test_a_bank_is_connected_with_a_tan_and_deleted_again(erika: Visitor, bank: 
     expect(page.locator("main")).to_contain_text("fine")
     connection_id = page.url.rpartition("/")[2]
     page.click("tbody a")
-    expect(page.locator("figure svg.line")).to_be_visible()
+    expect(page.locator("figure .plot svg")).to_be_visible()
     page.click("text=One year")
     expect(page.locator(".spans [aria-current]")).to_have_text("One year")
     # Two weeks before the end it turns amber, and after it red; renewing keeps the accounts.

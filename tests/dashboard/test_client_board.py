@@ -5,11 +5,16 @@ from __future__ import annotations
 import html
 import re
 
+import pytest
+
 from kontobahn.access import client_access
 from kontobahn.dashboard.page_templates import TINTS, tint
 from kontobahn.ids import new_id
+from tests.bank_builder import order as order_of
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_attention import connect
+from tests.dashboard.test_releases import LIMIT
+from tests.file_bank import PAYMENTS
 from tests.harness import ACTOR, Service
 from tests.reconciliation_desk import Clerk, paid
 
@@ -48,7 +53,7 @@ def test_figures_are_those_of_each_client_and_lead_there(service: Service) -> No
     waiting = [row for row in clerk.read("transactions") if row["status"] in ("open", "proposed")]
     came = sum(row["amount"] for row in waiting if row["amount"] > 0)
     # The VAT of March, in which nothing is booked.
-    unmatched = f"{len(waiting)} in €{came:.2f}, out €20.00"
+    unmatched = f"{len(waiting)} €{came:.2f} −€20.00"
     assert cells(page, busy.id)[:7] == ["Bäckerei Busch", unmatched, "0", "0", "0", "0", "€0.00"]
     assert cells(page, urgent.id)[:7] == ["Zimmerei Zorn", "0", "1", "0", "0", "0", "–"]
     assert "Fremde" not in page
@@ -70,6 +75,20 @@ def test_figures_are_those_of_each_client_and_lead_there(service: Service) -> No
     service.db.write_now(client_access.withdraw_by_operator, access, ACTOR)
     assert order(browser.get(BOARD).text) == [busy.id]
     assert "Signbank" not in browser.get(TASKS).text
+
+
+@pytest.mark.either_engine
+def test_a_payment_that_waits_for_its_release_is_not_unmatched_money(service: Service) -> None:
+    busy = service.organization("Bäckerei Busch", credits_granted=1_000)
+    clerk = Clerk(service, paid(-20_00, "Unbekannt", "Niemand", ""), owner=busy)
+    clerk.store_run()
+    assert service.request("PUT", LIMIT, busy.key, json={"amount": "100.00"}).status_code == 200
+    assert service.post(PAYMENTS, busy.key, json=order_of(clerk.account, amount="5000.01")).status_code == 201
+    service.give_access(service.user(service.agency(busy), EMAIL), busy, "member")
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    assert "€5,000.01" in browser.get(TASKS).text
+    assert cells(browser.get(BOARD).text, busy.id)[1] == "2 €0.01 −€20.00"
 
 
 def test_whoever_changes_the_client_stays_on_the_page_if_the_role_allows_it(service: Service) -> None:

@@ -26,7 +26,7 @@ class Bar(NamedTuple):
     words: str
 
 
-def line(points: Sequence[Point], title: str, *, width: int = 240, height: int = 48, axis: bool = False) -> Markup:
+def line(points: Sequence[Point], title: str, *, width: int = 240, height: int = 48) -> Markup:
     """A line over time. `title` says in words what it shows."""
     if len(points) < 2:
         return Markup("")
@@ -45,14 +45,9 @@ def line(points: Sequence[Point], title: str, *, width: int = 240, height: int =
     if low < 0 < high:
         y = _n(bottom - (Decimal(-low) / spread) * (height - 2 * pad))
         zero = f'<path class="zero" d="M0 {y} H{width}"/>'
-    dots = "".join(
-        f'<circle cx="{_n(x)}" cy="{_n(y)}" r="3"><title>{escape(point.label)}: {escape(point.words)}</title></circle>'
-        for (x, y), point in zip(spots, points, strict=True)
-        if axis
-    )
     return Markup(
         f'<svg class="chart line" role="img" viewBox="0 0 {width} {height}" preserveAspectRatio="none">'
-        f'<title>{escape(title)}</title>{zero}<path class="area" d="{area}"/><path class="stroke" d="{path}"/>{dots}</svg>'
+        f'<title>{escape(title)}</title>{zero}<path class="area" d="{area}"/><path class="stroke" d="{path}"/></svg>'
     )
 
 

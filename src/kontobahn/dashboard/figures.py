@@ -39,6 +39,14 @@ def money(amount: int | Decimal, currency: str = "EUR") -> str:
     return f"{MINUS}{sign}{text[1:]}" if text.startswith(MINUS) else f"{sign}{text}"
 
 
+def axis_money(cents: int | Decimal, currency: str = "EUR") -> str:
+    """For the scale of a chart: without cents, where there are none."""
+    exact = Decimal(cents).scaleb(-2)
+    if exact % 1:
+        return money(exact, currency)
+    return f"{number(int(exact))}\N{NO-BREAK SPACE}{_SIGNS.get(currency, currency)}"
+
+
 def plain_amount(amount: int | Decimal) -> str:
     """As it is written into a field or a CSV: no thousands, no sign of the currency."""
     exact = Decimal(amount).scaleb(-2) if isinstance(amount, int) else amount

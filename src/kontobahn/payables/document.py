@@ -12,6 +12,7 @@ from decimal import Decimal
 from html import escape
 from typing import Literal, NamedTuple
 
+from kontobahn.formats.invoices.checks import is_iban
 from kontobahn.formats.invoices.model import Address, AllowanceCharge, Invoice, Line, Party, Period
 
 Language = Literal["de", "en"]
@@ -69,6 +70,17 @@ _CATEGORIES: dict[str, tuple[str, str]] = {
     "S": ("steuerpflichtig", "taxed"), "Z": ("Nullsatz", "zero rated"), "E": ("steuerfrei", "exempt"),
     "AE": ("Steuerschuld beim Käufer", "reverse charge"), "K": ("innergemeinschaftlich", "intra-community supply"),
     "G": ("Ausfuhr", "export"), "O": ("nicht steuerbar", "not subject to VAT"), "L": ("IGIC", "IGIC"), "M": ("IPSI", "IPSI"),
+}  # fmt: skip
+
+
+# UN/ECE Recommendations 20 and 21: the units that invoices of small companies name.
+_UNITS: dict[str, tuple[str, str]] = {
+    "C62": ("Stück", "pcs"), "H87": ("Stück", "pcs"), "EA": ("Stück", "pcs"), "XPP": ("Stück", "pcs"), "NAR": ("Stück", "pcs"),
+    "MIN": ("Min.", "min"), "HUR": ("Std.", "h"), "DAY": ("Tage", "days"), "WEE": ("Wochen", "weeks"), "MON": ("Monate", "months"),
+    "ANN": ("Jahre", "years"), "GRM": ("g", "g"), "KGM": ("kg", "kg"), "TNE": ("t", "t"), "MLT": ("ml", "ml"), "LTR": ("l", "l"),
+    "CMT": ("cm", "cm"), "MTR": ("m", "m"), "KMT": ("km", "km"), "MTK": ("m²", "m²"), "MTQ": ("m³", "m³"), "KWH": ("kWh", "kWh"),
+    "SET": ("Satz", "set"), "LS": ("pauschal", "lump sum"), "XPK": ("Pakete", "packages"), "XBX": ("Kartons", "boxes"),
+    "PR": ("Paar", "pairs"), "P1": ("%", "%"),
 }  # fmt: skip
 
 
@@ -189,7 +201,7 @@ class _Sections:
         texts = [line.name, line.description, line.note, self._period(line.period)]
         texts += [f"{name}: {value}" for name, value in line.attributes]
         texts += [self._allowance(one) for one in line.allowances_charges]
-        unit = line.unit_code if line.quantity is not None else ""
+        unit = self._unit(line.unit_code) if line.quantity is not None else ""
         return (
             line.id,
             "\n".join(filter(None, texts)),
@@ -198,6 +210,9 @@ class _Sections:
             self._rate(line.vat_rate),
             self._money(line.net_minor),
         )
+
+    def _unit(self, code: str | None) -> str:
+        return _UNITS[code][self._language == "en"] if code in _UNITS else code or ""
 
     def _allowance(self, one: AllowanceCharge) -> str:
         word = self._words["charge" if one.is_charge else "allowance"]
@@ -220,7 +235,7 @@ class _Sections:
         yield "terms", payment.terms or ""
         yield "reference", payment.reference or ""
         for one in payment.transfers:
-            yield "iban", " · ".join(filter(None, (one.iban, one.account_name, one.bic)))
+            yield "iban", " · ".join(filter(None, (_grouped(one.iban), one.account_name, one.bic)))
         if payment.direct_debit:
             yield "mandate", payment.direct_debit.mandate or ""
 
@@ -255,5 +270,12 @@ class _Sections:
 def _address(address: Address | None) -> str:
     if address is None:
         return ""
-    place = " ".join(filter(None, (address.country_code, address.postal_code, address.city)))
-    return "\n".join(filter(None, (address.street, address.street_2, address.street_3, place, address.region)))
+    place = " ".join(filter(None, (address.postal_code, address.city)))
+    parts = (address.street, address.street_2, address.street_3, place, address.region, address.country_code)
+    return "\n".join(filter(None, parts))
+
+
+def _grouped(account: str | None) -> str:
+    """An IBAN in groups of four; the number of another account as it is."""
+    text = account or ""
+    return " ".join(text[start : start + 4] for start in range(0, len(text), 4)) if is_iban(text) else text

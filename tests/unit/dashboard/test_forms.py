@@ -128,7 +128,11 @@ def test_spans_of_days_are_links() -> None:
 
 def test_a_chart_escapes_what_it_says_and_has_no_styles() -> None:
     points = [charts.Point("<b>", value, "&") for value in (-5, 0, 10)]
-    drawn = charts.line(points, "<title>", axis=True) + charts.bars([charts.Bar("<b>", (1, 0, 3), "x")], "<i>")
+    drawn = (
+        charts.line(points, "<title>")
+        + charts.course(points, [], "<i>", str)
+        + charts.bars([charts.Bar("<b>", (1, 0, 3), "x")], "<i>")
+    )
     assert "<b>" not in drawn
     assert "<i>" not in drawn
     assert "style=" not in drawn

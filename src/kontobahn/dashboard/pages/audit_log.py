@@ -23,6 +23,9 @@ from kontobahn.dashboard.people import ROLE_NAMES
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
+from kontobahn.payables.intake import FOLDER
+from kontobahn.payables.mailbox import MAILBOX
+from kontobahn.payables.settlement import BANK
 
 MAX_CSV_ROWS = 20_000
 ACTIONS = {
@@ -247,6 +250,9 @@ _ACTORS = {
     SYSTEM.name: N_("automatically"),
     "anybody": N_("somebody unknown"),
     PROVIDER: N_("identity provider"),
+    MAILBOX.name: N_("mailbox"),
+    FOLDER.name: N_("watched folder"),
+    BANK: N_("bank"),
 }
 
 

@@ -135,7 +135,7 @@ def _chart(account: AccountRow, days: list[tuple[date, int]]) -> Any:
     points = [charts.Point(figures.short_day(day), cents, _money(account, cents)) for day, cents in days]
     title = _("Balance by day: from %(first)s on %(since)s to %(last)s on %(until)s", first=points[0].words,
               since=points[0].label, last=points[-1].words, until=points[-1].label)  # fmt: skip
-    return charts.line(points, title, width=720, height=150, axis=True)
+    return charts.course(points, [], title, lambda cents: figures.axis_money(cents, account.currency_code))
 
 
 def _changes(account: AccountRow, days: list[tuple[date, int]]) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from kontobahn.banking.transactions.store import FoundTransactions, Key, Transac
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.dashboard import bank_words, books, figures
 from kontobahn.dashboard.declare import numeric, page
-from kontobahn.dashboard.lists import PAGE_SIZE, Cell, Filters, search_words
+from kontobahn.dashboard.lists import PAGE_SIZE, Cell, Filters, is_iban, search_words
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -228,4 +228,6 @@ def _as_read(label: str, value: Any, currency: str) -> str:
         return figures.day(value)
     if label == EXTRA["account_balance_snapshot"]:
         return figures.money(value, currency)
+    if label in (EXTRA["payee_information"], EXTRA["payer_information"]) and is_iban(value):
+        return figures.iban(value)
     return str(value)

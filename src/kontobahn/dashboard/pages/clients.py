@@ -258,7 +258,9 @@ async def _row(visit: Visit, client: Client, month: Span) -> BoardRow:
     waiting: dict[str, int] = {}
     for item in facts.todo:
         waiting[item.kind] = waiting.get(item.kind, 0) + item.number
-    came, went = sum(item.came for item in facts.todo), sum(item.went for item in facts.todo)
+    # A payment that waits for its release is money of the company, and not unmatched.
+    unmatched = [item for item in facts.todo if item.kind == "unmatched"]
+    came, went = sum(item.came for item in unmatched), sum(item.went for item in unmatched)
     vat = await _vat(visit, client, month)
     return BoardRow(client, facts.active_at, waiting, came, went, vat, facts.to_fetch)
 

@@ -208,7 +208,7 @@ def _course(facts: Facts, expected: Outlook, today: date) -> Any:
     title = _("Money on all accounts: %(first)s on %(first_day)s, %(now)s today, %(last)s expected on %(last_day)s",
               first=past[0].words, first_day=past[0].label, now=past[-1].words, last=later[-1].words,
               last_day=later[-1].label)  # fmt: skip
-    return charts.course(past, later, title, lambda cents: f"{figures.number(int(cents) // 100)} €")
+    return charts.course(past, later, title, figures.axis_money)
 
 
 def _point(day: date, cents: int) -> charts.Point:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
+from decimal import Decimal
 from operator import add
 from typing import Annotated, Literal, NamedTuple
 
@@ -67,6 +68,8 @@ BOOKING_STATES = {
     "known": (N_("was in the books already"), "good"),
     "handed_over": (N_("handed over"), "good"),
 }
+# Rules that invoices are checked by, as people write their names.
+RULE_SETS = {"en16931": "EN 16931", "ustg": "UStG", "xrechnung": "XRechnung"}
 STEPS = {
     "receive": N_("Received"),
     "assign": N_("Creditor assigned"),
@@ -254,6 +257,9 @@ async def payable(visit: Visit, id: str) -> Response:
         view=view,
         state=STATES[row.status],
         konto=written(row.konto) if row.konto else "",
+        proposed_konto=written(view.proposals.konto) if view.proposals else "",
+        share=view.proposals.reason.split("/") if view.proposals else [],
+        rule_sets=RULE_SETS,
         chosen_konto=visit.query.get("konto", [""])[-1][:9],
         new_supplier=_new_supplier(row, invoice) if not row.konto and visit.may("bookkeeping") else "",
         sections=[(section, _columns(section)) for section in document.sections(invoice, language)],
@@ -262,16 +268,31 @@ async def payable(visit: Visit, id: str) -> Response:
         warnings=[one.message(language) for one in msgspec.json.decode(row.warnings, type=list[Remark])],
         to_be_paid=is_to_be_paid(row.means_code, row.payable_minor),
         files=facts.files,
-        steps=[
-            (_(STEPS[step.action]), " · ".join(filter(None, (name, step.comment))), step.created_at, "good")
-            for step, name in facts.steps
-        ],
+        steps=_steps(facts.steps, await names_of_actors(visit, row.organization_id)),
         may={name: row.status in statuses for name, statuses in MAY.items()},
         booked=facts.booked,
         booking_state=BOOKING_STATES[facts.booked.state],
         accounts=_typed(visit.form) or _accounts(row, view, facts.booked, written),
         may_book=bool(row.konto) and row.status != "rejected" and row.currency_code == "EUR",
     )
+
+
+def _steps(steps: list[tuple[StepRow, str]], names: dict[str, str]) -> list[tuple[str, str, int, str]]:
+    """The steps of an invoice for a timeline: what was done, by whom and with which words, and when."""
+    return [
+        (
+            _(STEPS[step.action]),
+            " · ".join(filter(None, (names.get(step.actor, name), _comment(step)))),
+            step.created_at,
+            "good",
+        )
+        for step, name in steps
+    ]
+
+
+def _comment(step: StepRow) -> str:
+    """A payment run notes the amount that it pays."""
+    return figures.money(Decimal(step.comment)) if step.action == "pay" else step.comment
 
 
 def _new_supplier(row: PayableRow, invoice: Invoice) -> str:

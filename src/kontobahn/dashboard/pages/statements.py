@@ -97,12 +97,14 @@ async def statement_import(visit: Visit, id: str) -> Response:
     if len(id) > MAX_ID_LENGTH:
         raise NotFound("Import not found.")
     row: ImportRow = await visit.read(imports.find, visit.principal, id)
+    sentence = row.result().refusal or row.error or ""
     return visit.show(
         "statement_import.html",
         row=row,
         result=row.result(),
         state=STATES[row.status],
-        error=_said(row.result().refusal or row.error) if row.error else "",
+        error=_said(sentence),
+        may_be_right=UNBALANCED in sentence or ALLOW_GAPS in sentence,
         actor=await visit.read(audit.name_of, row.organization_id, row.actor),
         counts=_counts(row),
         nothing_new=_is_known(row),
