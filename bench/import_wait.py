@@ -1,9 +1,9 @@
 """Measures how long other callers wait while a large batch is imported. The command line imports a million rows into the books of one
-organisation and undoes them again, then 90,000 partners, then a statement of 100,000 entries, and another process stores as many
-transactions that were fetched from a bank, then as many of a later fetch for the same account, and removes their connection; the service
-answers another organisation meanwhile, on the same SQLite file: a paid call, which writes, and a free one, which reads.
-
-All but partners are written and removed in slices. Those are one transaction, for which everything else is made before.
+organisation and undoes them again, then 90,000 partners, then a statement of 100,000 entries, a second one into the same account, and as
+many entries in twelve statements of one file. Another process stores as many transactions that were fetched from a bank for a new account,
+those of a later fetch, and of the first fetch of a connection to an account that is there, and removes a connection. The service answers
+another organisation meanwhile, on the same SQLite file: a paid call, which writes, and a free one, which reads. All are written and removed
+in slices.
 
 A wait counts without the time in which the cores of this machine stood still, and is told with it as well.
 """
@@ -30,11 +30,12 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.settings import load
-from tests.statement_builder import DAY, Sheet, camt
+from tests.statement_builder import DAY, IBAN, OTHER_IBAN, Sheet, camt
 
 T = TypeVar("T")
 LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "error"}
 MAX_SECONDS = 1.0
+STATEMENTS = 12
 IMPORT_SECONDS = 1_800
 FREE = "/v2/ledger-rewe-read/connections"
 
@@ -42,46 +43,63 @@ FREE = "/v2/ledger-rewe-read/connections"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of each")
-    count = 100_000 if parser.parse_args().quick else 1_000_000
+    parser.add_argument("--banks", action="store_true", help="only what comes from banks, and partners")
+    chosen = parser.parse_args()
+    count = 100_000 if chosen.quick else 1_000_000
     # All numbers that five digits have.
     entries, partners = count // 10, count * 9 // 100
     with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
         place = Path(folder)
         print(measure.describe_machine(place), flush=True)
         busy, other = (books_data.create_installation(place / "data") for _ in range(2))
-        books_data.write_extf(place / "EXTF_Buchungsstapel.csv", count, count * 8 // 100)
+        if not chosen.banks:
+            books_data.write_extf(place / "EXTF_Buchungsstapel.csv", count, count * 8 // 100)
         books_data.write_partners(place / "EXTF_Partner.csv", partners)
-        _write_statement(place / "camt.xml", entries)
+        first = _sheet(entries, 0)
+        (place / "camt.xml").write_bytes(camt(first))
+        (place / "second.xml").write_bytes(camt(_sheet(entries, 300)._replace(opening=first.end, id="S-2")))
+        (place / "several.xml").write_bytes(camt(*_several(entries)))
         with measure.Child("-m", "bench.peers.kontobahn_server", str(place / "data"), environ=LIMITS) as server:
-            works = _works(place, busy, count, partners, entries)
+            works = _works(place, busy, count, partners, entries, of_books=not chosen.banks)
             with Standstills() as watch:
                 rows = [row for work in works for row in _measure(server, busy, other, work, watch)]
     return report.finish(rows)
 
 
 class Work(NamedTuple):
-    """Work that is done, how long others may wait for it (None if that depends on its size), and the module that does it."""
+    """Work that is done, how long others may wait for it, and the module that does it."""
 
     words: str
-    most_seconds: float | None
+    most_seconds: float
     command: tuple[str, ...]
 
 
-def _works(place: Path, busy: Installation, count: int, partners: int, entries: int) -> Iterator[Work]:
+def _works(
+    place: Path, busy: Installation, count: int, partners: int, entries: int, *, of_books: bool
+) -> Iterator[Work]:
     """One after the other: the second needs what the first has made."""
     owner = _read(busy, find_for_operator, busy.connection_id).organization_id
-    of_books = ("kontobahn", "import", "extf", "--connection", busy.connection_id)
-    yield Work(f"{count:,} rows are imported", MAX_SECONDS, (*of_books, str(place / "EXTF_Buchungsstapel.csv")))
-    [(batch,)] = _read(busy, lambda tx: tx.all("SELECT id FROM books_batches ORDER BY id DESC LIMIT 1"))
-    yield Work(f"{count:,} rows are undone", MAX_SECONDS, ("kontobahn", "books", "undo", batch))
-    yield Work(f"{partners:,} partners are imported", None, (*of_books, str(place / "EXTF_Partner.csv")))
-    yield Work(f"a statement of {entries:,} entries is imported", MAX_SECONDS, (
-        "kontobahn", "import", "statements", str(place / "camt.xml"), "--organization", owner,
-    ))  # fmt: skip
+    command = ("kontobahn", "import", "extf", "--connection", busy.connection_id)
+    if of_books:
+        yield Work(f"{count:,} rows are imported", MAX_SECONDS, (*command, str(place / "EXTF_Buchungsstapel.csv")))
+        [(batch,)] = _read(busy, lambda tx: tx.all("SELECT id FROM books_batches ORDER BY id DESC LIMIT 1"))
+        yield Work(f"{count:,} rows are undone", MAX_SECONDS, ("kontobahn", "books", "undo", batch))
+    yield Work(f"{partners:,} partners are imported", MAX_SECONDS, (*command, str(place / "EXTF_Partner.csv")))
+    files = {
+        "camt.xml": f"a statement of {entries:,} entries is imported",
+        "second.xml": f"a statement of {entries:,} entries is imported into an account that has as many",
+        "several.xml": f"{STATEMENTS} statements of {entries:,} entries in one file are imported",
+    }
+    for file, words in files.items():
+        yield Work(words, MAX_SECONDS, (
+            "kontobahn", "import", "statements", str(place / file), "--organization", owner,
+        ))  # fmt: skip
     fetch = ("bench.peers.store_fetch", owner, str(entries))
     yield Work(f"a fetch of {entries:,} transactions is stored", MAX_SECONDS, fetch)
     later = f"a later fetch of {entries:,} transactions, half of them known, is stored"
     yield Work(later, MAX_SECONDS, (*fetch, "--later"))
+    known = f"the first fetch of {entries:,} transactions for an account that is there is stored"
+    yield Work(known, MAX_SECONDS, (*fetch, "--iban", IBAN))
     yield Work(f"a connection with {entries * 3 // 2:,} transactions is removed", MAX_SECONDS, (*fetch, "--remove"))
 
 
@@ -93,13 +111,22 @@ def _read(installation: Installation, fn: Callable[..., T], *args: str) -> T:
         db.close()
 
 
-def _write_statement(file: Path, count: int) -> None:
-    """Bookings of 300 days, each with its own reference."""
-    bookings = [
-        KINDS[number % len(KINDS)]._replace(booked=DAY + timedelta(number * 300 // count), reference=f"R{number}")
-        for number in range(count)
-    ]
-    file.write_bytes(camt(Sheet(bookings, number=None, day=DAY + timedelta(300))))
+def _sheet(count: int, first_day: int, days: int = 300) -> Sheet:
+    """Bookings of so many days, each with its own reference."""
+    bookings = []
+    for number in range(count):
+        booked = DAY + timedelta(first_day + number * days // count)
+        reference = f"R{first_day}-{number}"
+        bookings.append(KINDS[number % len(KINDS)]._replace(booked=booked, valued=booked, reference=reference))
+    return Sheet(bookings, number=None, day=DAY + timedelta(first_day + days - 1), id=f"S-{first_day}")
+
+
+def _several(count: int) -> list[Sheet]:
+    """Statements of as many months."""
+    sheets = [_sheet(count // STATEMENTS, 30 * month, 30)._replace(iban=OTHER_IBAN) for month in range(STATEMENTS)]
+    for number in range(1, STATEMENTS):
+        sheets[number] = sheets[number]._replace(opening=sheets[number - 1].end)
+    return sheets
 
 
 class Calls(NamedTuple):
@@ -129,8 +156,9 @@ def _measure(
         if importing.wait(IMPORT_SECONDS) != 0:
             raise importing.failed("The import failed:")
     asked = sum(len(calls.spans) for calls in meanwhile)
-    print(f"{work.words}: {took:,.0f} s, beside {asked:,} calls", flush=True)
     stood = watch.noted()
+    longest = max(apart_from(span, stood) for calls in meanwhile for span in calls.spans)
+    print(f"{work.words}: {took:,.0f} s, beside {asked:,} calls, the longest of {longest:.2f} s", flush=True)
     rows = [
         _row(f"{name}, while {work.words}: its longest wait", calls, alone, work.most_seconds, stood)
         for name, calls, alone in zip(("a paid call", "a free call"), meanwhile, idle, strict=True)
@@ -140,7 +168,7 @@ def _measure(
     return [*rows, Row(question, f"{refused:,} of {asked:,}", "", None, "0", refused == 0)]
 
 
-def _row(question: str, calls: Calls, alone: Calls, most_seconds: float | None, stood: list[list[Span]]) -> Row:
+def _row(question: str, calls: Calls, alone: Calls, most_seconds: float, stood: list[list[Span]]) -> Row:
     longest = max(apart_from(span, stood) for span in calls.spans)
     with_standstills = max(end - begin for begin, end in calls.spans)
     return Row(
@@ -148,8 +176,8 @@ def _row(question: str, calls: Calls, alone: Calls, most_seconds: float | None, 
         f"{longest:.2f} s (median {calls.median()}; with the time that cores stood still, {with_standstills:.2f} s)",
         f"a median of {alone.median()} with nothing else to do",
         None,
-        "" if most_seconds is None else f"< {most_seconds:g} s",
-        None if most_seconds is None else longest < most_seconds,
+        f"< {most_seconds:g} s",
+        longest < most_seconds,
     )
 
 

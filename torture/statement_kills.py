@@ -1,7 +1,7 @@
-"""Large statements are sent to a service that is killed while it writes them in slices, and sent again.
+"""Large statements are sent to a service that is killed while it writes them in slices, and again: of new accounts, then of known ones.
 
-After each kill an account has all of its transactions or is not there, and nothing of it is ever seen in part; in the end each has all of
-them once, and nothing is left of what was broken off.
+After each kill a new account has all of its transactions or is not there. A known one has the balance of a statement only with all of its
+transactions. In the end each has all of them once, and nothing is left of what was broken off.
 
     python -m torture.statement_kills --kills 50
 """
@@ -12,13 +12,14 @@ import argparse
 import sqlite3
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from kontobahn.banking.transactions import arrivals, ingest
-from tests.statement_builder import Booking, Sheet, camt
+from tests.statement_builder import DAY, Booking, Sheet, camt, follow_up
 from torture import killed
 from torture.killed import Killed, until
 from torture.kills.load import iban
@@ -40,26 +41,54 @@ def write_short_slices() -> None:
 class Kills:
     def __init__(self, data: Path, seed: int, entries: int) -> None:
         self.service = Killed(data, seed, {}, TIME_PASSES, "torture.statement_kills:write_short_slices")
-        self._entries, self._accounts = entries, 0
-        # Kills at which entries were there that no account had yet.
-        self.found_hidden = 0
+        self._entries = entries
+        # The last statement of each account, and how many it had.
+        self._last: list[tuple[Sheet, int]] = []
+        # Kills at which entries were there of a statement that was not.
+        self.found = 0
 
-    def interrupt(self) -> None:
+    @property
+    def accounts(self) -> int:
+        return len(self._last)
+
+    def interrupt_new(self) -> None:
         """A statement of a new account is sent, the service killed, and the statement sent until it is there."""
-        self._accounts += 1
-        own = iban(self._accounts)
-        bookings = [
-            Booking(-100 - number, f"Rechnung {number}", reference=f"R{number}") for number in range(self._entries)
-        ]
-        content = camt(Sheet(bookings, id=f"S-{self._accounts}", iban=own))
-        self._kill_while_sent(content)
-        assert len(self._listed(own)) in (0, self._entries), "a statement is there in part"
-        until(lambda: self._send(content).status_code in (200, 201), "a statement is not taken")
-        self._check(own)
+        sheet = Sheet(self._bookings(0), id=f"S-{self.accounts}", iban=iban(self.accounts + 1))
+        content = camt(sheet)
+        self._kill_while_sent(content, 0)
+        assert len(self._listed(sheet.iban)) in (0, self._entries), "a statement is there in part"
+        self._last.append((sheet, 1))
+        self._send_until_there(content)
+        self._check(self.accounts - 1)
 
-    def _kill_while_sent(self, content: bytes) -> None:
-        """Kills the service when so many entries are written that nobody sees, or when it has answered."""
-        wanted = self.service.chance.randrange(1, self._entries)
+    def interrupt_known(self) -> None:
+        """The next statement of an account is sent in the same way."""
+        number = self.service.chance.randrange(self.accounts)
+        before, count = self._last[number]
+        sheet = follow_up(before, *self._bookings(count))
+        content = camt(sheet)
+        self._kill_while_sent(content, count * self._entries)
+        has, balance = len(self._listed(sheet.iban)), self._balance(sheet.iban)
+        assert count * self._entries <= has <= (count + 1) * self._entries, f"{has} entries"
+        is_whole = has == (count + 1) * self._entries
+        assert balance in ((before.end, sheet.end) if is_whole else (before.end,)), "a balance without its bookings"
+        self._last[number] = sheet, count + 1
+        self._send_until_there(content)
+        self._check(number)
+
+    def _bookings(self, day: int) -> list[Booking]:
+        booked = DAY + timedelta(day)
+        return [
+            Booking(-100 - number, f"Rechnung {number}", reference=f"R{day}-{number}", booked=booked, valued=booked)
+            for number in range(self._entries)
+        ]
+
+    def _send_until_there(self, content: bytes) -> None:
+        until(lambda: self._send(content).status_code in (200, 201), "a statement is not taken")
+
+    def _kill_while_sent(self, content: bytes, known: int) -> None:
+        """Kills the service when so many entries are written more than were there, or when it has answered."""
+        wanted = known + self.service.chance.randrange(1, self._entries)
         reached, is_killed, is_over = threading.Event(), threading.Event(), threading.Event()
 
         def send() -> None:
@@ -76,7 +105,7 @@ class Kills:
                         # Nobody writes on while this transaction is open, so the kill cannot come too late.
                         reached.set()
                         is_killed.wait()
-                        self.found_hidden += 1
+                        self.found += 1
                         return
             finally:
                 database.close()
@@ -99,11 +128,18 @@ class Kills:
 
     def _listed(self, own: str) -> list[int]:
         """The ids that a reader finds in the account; none if there is no such account."""
+        account = self._account(own)
+        return self._walked(account["id"]) if account else []
+
+    def _account(self, own: str) -> dict[str, Any] | None:
         accounts = self._ask("GET", "accounts").raise_for_status().json()["data"]
-        for account in accounts:
-            if account["extra"]["iban"] == own:
-                return self._walked(account["id"])
-        return []
+        return next((account for account in accounts if account["extra"]["iban"] == own), None)
+
+    def _balance(self, own: str) -> int:
+        account = self._account(own)
+        assert account is not None
+        cents: int = round(account["balance"] * 100)
+        return cents
 
     def _walked(self, account_id: str) -> list[int]:
         found: list[int] = []
@@ -114,17 +150,19 @@ class Kills:
             if len(page) < PAGE:
                 return found
 
-    def _check(self, own: str) -> None:
-        listed = self._listed(own)
-        assert len(listed) == len(set(listed)) == self._entries, f"{len(listed)} of {self._entries} entries"
+    def _check(self, number: int) -> None:
+        sheet, count = self._last[number]
+        listed, wanted = self._listed(sheet.iban), count * self._entries
+        assert len(listed) == len(set(listed)) == wanted, f"{len(listed)} of {wanted} entries"
         assert listed == sorted(listed)
+        assert self._balance(sheet.iban) == sheet.end
 
     def check(self) -> None:
         self.service.let_claims_end()
         until(lambda: self._count(HIDDEN) == 0, "entries of no account stay")
         until(lambda: self._count("SELECT COUNT(*) FROM banking_arrivals") == 0, "an arrival stays")
-        for number in range(self._accounts):
-            self._check(iban(number + 1))
+        for number in range(self.accounts):
+            self._check(number)
 
     @property
     def _file(self) -> Path:
@@ -139,7 +177,7 @@ class Kills:
 
 
 def _is_between_slices(database: sqlite3.Connection, wanted: int) -> bool:
-    """Returns True with a transaction open, if so many entries of an account are there that nobody sees."""
+    """Returns True with a transaction open, if so many entries of an account are there that a statement is being written for."""
     try:
         database.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError:
@@ -152,15 +190,21 @@ def _is_between_slices(database: sqlite3.Connection, wanted: int) -> bool:
 
 def run(data: Path, kills: int, seed: int, entries: int) -> str:
     made = Kills(data, seed, entries)
+    left = []
     try:
-        while made.found_hidden < kills:
-            assert made.service.kills.total() <= 20 * kills, f"kills come too late: {made.service}"
-            made.interrupt()
+        for interrupt in (made.interrupt_new, made.interrupt_known):
+            made.found = 0
+            while made.found < kills:
+                assert made.service.kills.total() <= 40 * kills, f"kills come too late: {made.service}"
+                interrupt()
+            left.append(made.found)
         made.check()
     finally:
         made.service.stop()
-    hidden, accounts = made.found_hidden, made._accounts
-    return f"{accounts} kills, {hidden} of which left entries that nobody saw; {accounts} accounts: none in part, none twice."
+    return (
+        f"{made.service.kills.total()} kills, {left[0]} of which left entries that nobody saw, and {left[1]} entries of a statement that"
+        f" was not there; {made.accounts} accounts: none in part, none twice."
+    )
 
 
 def main() -> int:

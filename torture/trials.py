@@ -82,9 +82,10 @@ TRIALS = (
         " again. At most two requests for it, never a loop.",
     ),
     Trial(
-        "large statements", "statement_kills", "--kills 50", "--kills 1 --entries 300",
-        "Large statements of new accounts are sent while the service is killed amid the slices that they are written in, and sent again.",
-        "An account has all of its transactions or is not there; in the end each has all of them once, and nothing is left of the rest.",
+        "large statements", "statement_kills", "--kills 25", "--kills 1 --entries 300",
+        "Large statements of new accounts, and then of known ones, are sent to a service that is killed amid their slices, and again.",
+        "A new account has all of its transactions or is not there; a known one has the balance of a statement only with all of its"
+        " transactions. In the end each has all of them once, and nothing is left of the rest.",
     ),
     Trial(
         "EBICS at any moment", "banks", "--provider ebics --kills 50", "--provider ebics --kills 2",

@@ -13,7 +13,7 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import Database, open_database
 from kontobahn.settings import load
 
-PROVIDER, FIRST_DAY = "bench", date(2025, 1, 1)
+PROVIDER, FIRST_DAY, IBAN = "bench", date(2025, 1, 1), "DE02500105170137075030"
 
 
 def main() -> None:
@@ -24,16 +24,26 @@ def main() -> None:
     parser.add_argument(
         "--later", action="store_true", help="half of them are those of the first fetch, for the same account"
     )
+    parser.add_argument("--iban", default=IBAN, help="the account that it is of")
     parser.add_argument("--remove", action="store_true", help="remove the connection instead")
     chosen = parser.parse_args()
     db = open_database(load({}, data=chosen.data), SystemClock())
     if chosen.remove:
-        _remove(db, chosen.organization)
+        _remove(db, chosen.organization, f"bank-{chosen.iban}")
         return
     bank = BankConnectionFacts(
-        "bank", "musterbank", "Musterbank", "DE", "", (), None, 0, automatic_refresh=False, display_name="Musterbank"
+        f"bank-{chosen.iban}",
+        "musterbank",
+        "Musterbank",
+        "DE",
+        "",
+        (),
+        None,
+        0,
+        automatic_refresh=False,
+        display_name="Musterbank",
     )
-    account = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", "DE89370400440532013000", "Muster GmbH")
+    account = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", chosen.iban, "Muster GmbH")
     first = chosen.count // 2 if chosen.later else 0
     found = Gathered(
         TransactionFacts(
@@ -51,8 +61,9 @@ def main() -> None:
     db.close()
 
 
-def _remove(db: Database, organization: str) -> None:
-    [row] = [row for row in db.read_now(store.listing, (organization,)) if row.provider == PROVIDER]
+def _remove(db: Database, organization: str, name: str) -> None:
+    row = db.read_now(store.by_provider_ref, PROVIDER, name)
+    assert row is not None
     assert db.write_now(store.remove, organization, row.id) is not None
     store.sweep_departures(db)
     db.close()
