@@ -70,7 +70,7 @@ def create_installation(data: Path) -> Installation:
         vault = open_vault(settings)
         owner = db.write_now(organizations.create, "Bench", audit.SYSTEM)
         db.write_now(credits.grant, owner.id, 1_000_000_000)
-        key = db.write_now(keys.create, vault, owner.id, "bench", audit.SYSTEM).secret
+        key = db.write_now(keys.create, vault, owner.id, "bench", audit.SYSTEM, role="admin").secret
         client = db.write_now(
             setup.create_books, owner.id, None,
             name="Bench", skr="SKR03", length=4, client_id=CLIENT_ID, year_start=START,

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import page, plot, report
+from bench import history, page, plot, report
 from bench.measure import Row, at_least, at_most, not_run
 from bench.report import Curve, Found, Run, Series, Table
+from kontobahn.app import all_endpoints
 
 SVG = "{http://www.w3.org/2000/svg}"
 CURVE = Curve(
@@ -51,6 +52,16 @@ def test_the_page_has_a_place_for_every_script_and_no_other() -> None:
     }
     assert scripts - {"report"} == set(page.PARTS)
     assert {path.stem for path in report.RESULTS.glob("*.json")} <= set(page.PARTS)
+
+
+def test_every_call_that_reads_is_asked_with_a_longer_history_or_says_why_not() -> None:
+    declared = {(endpoint.method, endpoint.path) for endpoint in all_endpoints()}
+    asked = {(one.method, one.path) for one in history.calls(history.Known(), 1)}
+    assert asked <= declared
+    reads = {path for method, path in declared if method == "GET"}
+    asked_reads = {path for method, path in asked if method == "GET"}
+    assert asked_reads.isdisjoint(history.NOT_ASKED)
+    assert asked_reads | history.NOT_ASKED.keys() == reads
 
 
 @pytest.mark.parametrize(
