@@ -42,9 +42,8 @@ def money(amount: int | Decimal, currency: str = "EUR") -> str:
 def axis_money(cents: int | Decimal, currency: str = "EUR") -> str:
     """For the scale of a chart: without cents, where there are none."""
     exact = Decimal(cents).scaleb(-2)
-    if exact % 1:
-        return money(exact, currency)
-    return f"{number(int(exact))}\N{NO-BREAK SPACE}{_SIGNS.get(currency, currency)}"
+    text = money(exact, currency)
+    return text if exact % 1 else text.replace(f"{_SEPARATORS[language()][1]}00", "")
 
 
 def plain_amount(amount: int | Decimal) -> str:
