@@ -39,13 +39,12 @@ _SEED = "Kontobahn"
 _INVOICES_A_MONTH, _BILLS_A_MONTH = 12, 5
 # Nobody but the one who is very late takes longer.
 _PAID_DAYS = 60
-_COSTS = (("4930", "9"), ("4980", "9"), ("4600", "9"), ("4940", "8"), ("4950", "9"))
 _RATES = {"8400": 19, "8300": 7, "3400": 19, "9": 19, "8": 7}
-# Partner, day of the bill, cents, account, and whether the supplier debits.
+# Partner, day of the bill, cents, and whether the supplier debits.
 _MONTHLY_BILLS = (
-    ("Telekomnetz AG", 3, 89_90, "4920", True),
-    ("Stadtwerke Musterstadt", 5, 417_00, "4240", True),
-    ("Büroreinigung Blitz", 18, 226_10, "4250", False),
+    ("Telekomnetz AG", 3, 89_90, True),
+    ("Stadtwerke Musterstadt", 5, 417_00, True),
+    ("Büroreinigung Blitz", 18, 226_10, False),
 )
 _STAFF = (("Erika Muster", 1_980_00), ("Jonas Beispiel", 2_121_00), ("Mia Probst", 2_262_00), ("Dana Demo", 3_350_00))
 _WAGE_TAX, _SOCIAL_OF_STAFF, _SOCIAL_OF_COMPANY = 1_487_00, 2_236_00, 2_310_00
@@ -149,8 +148,6 @@ class _Bill(NamedTuple):
     day: date
     partner: str
     cents: int
-    konto: str
-    key: str
     paid_after: int = 0
     is_debit: bool = False
     document: Document | None = None
@@ -283,30 +280,33 @@ class _Teller:
                 self._pay_bill(bill, bank_day(bill.day + timedelta(days=bill.paid_after)), beleg)
 
     def _usual_bills(self) -> Iterator[_Bill]:
-        suppliers = [name for name in trade.CREDITORS if name not in {bill[0] for bill in _MONTHLY_BILLS}]
+        others = [name for name in trade.CREDITORS if name not in {bill[0] for bill in _MONTHLY_BILLS}]
+        sellers = [name for name in others if trade.PURCHASES[name].konto == "3400"]
+        helpers = [name for name in others if name not in sellers]
         for month in self._months():
             rng = random.Random(f"{_SEED} bills {month:%Y-%m}")
             for _ in range(_BILLS_A_MONTH):
                 day = bank_day(month + timedelta(days=rng.randrange(26)))
-                konto, key, cents = "3400", "", rng.randrange(1_900_00, 8_600_00)
+                partner, cents = rng.choice(sellers), rng.randrange(1_900_00, 8_600_00)
                 if rng.random() < 0.4:
-                    (konto, key), cents = rng.choice(_COSTS), rng.randrange(60_00, 1_400_00)
-                yield _Bill(day, rng.choice(suppliers), cents, konto, key, rng.randrange(6, 13))
-            for name, on, cents, konto, is_debit in _MONTHLY_BILLS:
-                yield _Bill(bank_day(month.replace(day=on)), name, cents, konto, "9", 9, is_debit)
+                    partner, cents = rng.choice(helpers), rng.randrange(60_00, 1_400_00)
+                yield _Bill(day, partner, cents, rng.randrange(6, 13))
+            for name, on, cents, is_debit in _MONTHLY_BILLS:
+                yield _Bill(bank_day(month.replace(day=on)), name, cents, 9, is_debit)
 
     def _bills_of_cases(self) -> Iterator[_Bill]:
         for case in CASES:
             for document in case.documents if case.partner in trade.CREDITORS else ():
-                yield _Bill(self._day_of(document), case.partner, document.cents, "4930", "9", document=document)
+                yield _Bill(self._day_of(document), case.partner, document.cents, document=document)
 
     def _receive_bill(self, bill: _Bill) -> str:
         scheme = trade.SUPPLIERS[bill.partner]
         self._bills[bill.partner] += 7
         beleg = scheme.format(year=bill.day.year, month=bill.day.month, number=self._bills[bill.partner] + 100)
-        text, creditor = "Wareneinkauf" if bill.konto == "3400" else "Betriebsausgabe", number(konto_of(bill.partner))
-        self._post(Satz(bill.cents, True, number(bill.konto), creditor, bill.day.isoformat(), bill.key, beleg, text))
-        self._owe(bill.day, bill.cents, bill.key or bill.konto, output=False)
+        konto, key, text = trade.PURCHASES[bill.partner]
+        creditor = number(konto_of(bill.partner))
+        self._post(Satz(bill.cents, True, number(konto), creditor, bill.day.isoformat(), key, beleg, text))
+        self._owe(bill.day, bill.cents, key or konto, output=False)
         return beleg
 
     def _pay_bill(self, bill: _Bill, day: date, beleg: str) -> None:

@@ -30,6 +30,26 @@ SUPPLIERS = {
     "Verpackung Nord GmbH": "VN-{number:05d}", "Werbeagentur Laut": "L{year}-{number:03d}",
 }  # fmt: skip
 CREDITORS = tuple(SUPPLIERS)
+
+
+class Purchase(NamedTuple):
+    """The account and the tax key of a supplier's bills, and what they are about."""
+
+    konto: str
+    key: str
+    text: str
+
+
+PURCHASES = {
+    "Stadtwerke Musterstadt": Purchase("4240", "9", "Strom und Gas"), "Papier & Mehr GmbH": Purchase("4930", "9", "Büromaterial"),
+    "Spedition Rollfix KG": Purchase("4980", "9", "Fracht"), "Software Allee AG": Purchase("4980", "9", "Softwarelizenzen"),
+    "Möbelfabrik Süd GmbH": Purchase("3400", "", "Wareneinkauf Möbel"),
+    "Büroreinigung Blitz": Purchase("4250", "9", "Unterhaltsreinigung"),
+    "Versandhaus Paket GmbH": Purchase("4940", "8", "Fachliteratur"), "Kanzlei Dr. Recht": Purchase("4950", "9", "Rechtsberatung"),
+    "Telekomnetz AG": Purchase("4920", "9", "Telefon und Internet"),
+    "Großhandel Zentral GmbH": Purchase("3400", "", "Wareneinkauf"),
+    "Verpackung Nord GmbH": Purchase("4980", "9", "Versandkartons"), "Werbeagentur Laut": Purchase("4600", "9", "Werbung"),
+}  # fmt: skip
 # Pay within ten days less two per cent.
 WITH_DISCOUNT = ("Weinhandel Rebstock GmbH", "Autohaus Nord GmbH", "Hotel Seeblick GmbH")
 # Have not paid for half a year, or pay by periods of the month.
