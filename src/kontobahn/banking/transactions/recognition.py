@@ -7,7 +7,7 @@ delivery at most, so that equal bookings of a day stay as many as the bank repor
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import date, timedelta
 from itertools import groupby
 from typing import NamedTuple
@@ -111,6 +111,7 @@ class Recognition:
         self._pending_by_ref: dict[str | None, list[KnownRow]] | None = None
         self._words: dict[int, _Words] = {}
         self._closed: list[_Closed] | None = None
+        self._kept: dict[tuple[int, str], list[KnownRow]] = {}
         self.matched: set[int] = set(seen.matched) if seen else set()
         self.written: set[int] = set(seen.written) if seen else set()
 
@@ -167,6 +168,8 @@ class Recognition:
             ranges = [(first, days_later(low, -1))] if first < low else []
             ranges += [(days_later(high, 1), last)] if last > high else []
             self._loaded = min(first, low), max(last, high)
+        if ranges:
+            self._kept.clear()
         for start, end in ranges:
             for known in KNOWN.all(
                 self._tx, "account_id = ? AND made_on >= ? AND made_on <= ? ORDER BY id",
@@ -191,7 +194,7 @@ class Recognition:
         wanted = {
             known.id
             for booking in bookings
-            for known in self._by_amount.get(booking.amount_minor, ())
+            for known in self._possible(self._by_amount.get(booking.amount_minor, ()), booking)
             if known.id not in self.matched and known.id not in self._words
         }
         for some, is_one in chunked(sorted(wanted)):
@@ -203,6 +206,15 @@ class Recognition:
                 self._words[number] = _words_of_row(_decode(wire))
 
     # --- Ways of recognising
+
+    def _possible(self, found: Sequence[KnownRow], booking: Reported) -> Sequence[KnownRow]:
+        """Leaves out what another statement contains: it is none of this one, and of some amounts there are thousands."""
+        if booking.statement is None or not found:
+            return found
+        key = id(found), booking.statement
+        if key not in self._kept:
+            self._kept[key] = [known for known in found if known.statement in (None, booking.statement)]
+        return self._kept[key]
 
     def _is_free(self, known: KnownRow, booking: Reported) -> bool:
         """Returns whether nothing speaks against the row being this booking, but for what both say."""
@@ -249,7 +261,8 @@ class Recognition:
         return self._pending_by_ref.get(booking.provider_ref, [])
 
     def _same_content(self, booking: Reported) -> KnownRow | None:
-        for known in self._by_content.get((booking.amount_minor, booking.fingerprint), ()):
+        same = self._by_content.get((booking.amount_minor, booking.fingerprint), ())
+        for known in self._possible(same, booking):
             if self._is_free(known, booking):
                 return known
         return None
@@ -258,7 +271,8 @@ class Recognition:
         """The payer's own id of the payment: on the same day, or within a week of what was announced or told during the day."""
         if booking.end_to_end_id is None:
             return None
-        found = self._by_end_to_end.get((booking.amount_minor, booking.end_to_end_id), ())
+        same = self._by_end_to_end.get((booking.amount_minor, booking.end_to_end_id), ())
+        found = self._possible(same, booking)
         near = [known for known in found if self._is_free(known, booking) and self._is_near(known, booking)]
         return min(near, key=lambda known: _shift(known, booking), default=None)
 
@@ -273,7 +287,7 @@ class Recognition:
         """An announcement that is booked now, or one of a booking that is there, in the same words on another day."""
         near = [
             known
-            for known in self._by_amount.get(booking.amount_minor, ())
+            for known in self._possible(self._by_amount.get(booking.amount_minor, ()), booking)
             if known.status != booking.status
             and self._is_free(known, booking)
             and _may_become(known, booking)
@@ -284,7 +298,7 @@ class Recognition:
     def _same_words(self, booking: Reported) -> KnownRow | None:
         """The same day, amount, text and parties, as another format or another bank's interface writes them."""
         said = None
-        for known in self._by_amount.get(booking.amount_minor, ()):
+        for known in self._possible(self._by_amount.get(booking.amount_minor, ()), booking):
             if known.batch is not None or booking.batch is not None or not self._is_free(known, booking):
                 continue
             said = said or _words_of(booking)
@@ -297,7 +311,7 @@ class Recognition:
 
     def _same_figures(self, booking: Reported) -> KnownRow | None:
         """Day and amount alone, where both sides have all bookings of the day: one of them is the other in its own words."""
-        candidates = self._by_amount.get(booking.amount_minor, ())
+        candidates = self._possible(self._by_amount.get(booking.amount_minor, ()), booking)
         if booking.status == "pending" or not candidates:
             return None
         said = _words_of(booking)
