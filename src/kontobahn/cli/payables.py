@@ -19,10 +19,9 @@ from kontobahn.app import make_context
 from kontobahn.cli.common import DataOption, Installation, OrganizationOption, installation, say_table
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock, berlin_date
-from kontobahn.mail import IMAP_PORT
 from kontobahn.money import amount_text
 from kontobahn.outbound import Rule
-from kontobahn.payables import due, intake, mailbox, store
+from kontobahn.payables import due, imap, intake, mailbox, store
 from kontobahn.payables.intake import Arrival
 from kontobahn.payables.mailbox import Afterwards, Fetched, MailboxRow, Wanted
 from kontobahn.payables.routes import MAX_FILE_BYTES
@@ -144,7 +143,7 @@ def list_due(organization: OrganizationOption = None, data: DataOption = None, a
 def set_mailbox(
     host: Annotated[str, typer.Argument(help="The IMAP server.")],
     username: Annotated[str, typer.Argument(help="The user of the mailbox.")],
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Its port, with TLS.")] = IMAP_PORT,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Its port, with TLS.")] = imap.PORT,
     folder: Annotated[str, typer.Option(help="The folder that is read.")] = "INBOX",
     afterwards: Annotated[Afterwards, typer.Option(help="What becomes of a mail with invoices.")] = "keep",
     moved_to: Annotated[str, typer.Option(help="The folder that such mails are moved to.")] = "",

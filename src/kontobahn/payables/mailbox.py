@@ -18,7 +18,6 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 
 from kontobahn import log
-from kontobahn import mail as imap
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
@@ -31,9 +30,9 @@ from kontobahn.db import Table, Tx, leases
 from kontobahn.errors import BadRequest, NotFound
 from kontobahn.formats.invoices.source import MAX_FILE_BYTES
 from kontobahn.ids import new_id
-from kontobahn.mail import IMAP_PORT, Account, Session, TooLong, Trouble, Unread
 from kontobahn.outbound import Refused, Resolver, Rule, SystemResolver, Unreached
-from kontobahn.payables import intake
+from kontobahn.payables import imap, intake
+from kontobahn.payables.imap import Account, Session, TooLong, Trouble, Unread
 from kontobahn.payables.intake import Arrival
 from kontobahn.payables.store import PayableRow
 from kontobahn.threads import Pool, work_for
@@ -181,7 +180,7 @@ class Fetched(NamedTuple):
 
 MAILBOXES = Table("payables_mailboxes", MailboxRow, key=("organization_id",))
 MAILS = Table("payables_mails", MailRow)
-_LEASE = leases.Lease("payables_mailboxes", key=("organization_id",), seconds=SECONDS_IN_ALL + 3 * imap.IMAP_SECONDS)
+_LEASE = leases.Lease("payables_mailboxes", key=("organization_id",), seconds=SECONDS_IN_ALL + 3 * imap.SECONDS)
 
 
 class Mailboxes:
@@ -201,8 +200,8 @@ class Mailboxes:
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         try:
-            self.rule.check_host(host, port, (imap.IMAP_PORT,))
-            async with asyncio.timeout(imap.IMAP_SECONDS):
+            self.rule.check_host(host, port, (imap.PORT,))
+            async with asyncio.timeout(imap.SECONDS):
                 found = await self.resolver.addresses(host, port)
             self.rule.check_addresses(host, port, found)
         except Refused as error:
@@ -235,7 +234,7 @@ def check(rule: Rule, wanted: Wanted) -> None:
     if wanted.afterwards == "move" and wanted.moved_to == wanted.folder:
         raise BadRequest("Mails cannot be moved to the folder that they are read from.", field="moved_to")
     try:
-        rule.check_host(wanted.host, wanted.port, (imap.IMAP_PORT,))
+        rule.check_host(wanted.host, wanted.port, (imap.PORT,))
     except Refused:
         raise BadRequest("This must be a public mail server with TLS, at port 993.", field="host") from None
 
@@ -452,7 +451,7 @@ _TROUBLE = "a word for what went wrong; null if nothing did"
 
 class NewMailbox(Body, kw_only=True):
     host: Annotated[str, form("the name of a server", r"^[^ /:@]{1,200}$", examples=["imap.example.com"])]
-    port: Annotated[int, Meta(ge=1, le=65535)] = IMAP_PORT
+    port: Annotated[int, Meta(ge=1, le=65535)] = imap.PORT
     username: _Line
     password: Annotated[
         str,

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn import mail as imap
 from kontobahn.outbound import Rule
-from kontobahn.payables import mailbox, store
+from kontobahn.payables import imap, mailbox, store
 from kontobahn.payables.mailbox import Fetched, Mailboxes
 from simulators.imap_server import Mailbox
 from tests.api.payables.test_decisions import People
@@ -202,7 +201,7 @@ def test_a_server_with_another_name_in_its_certificate_or_at_a_private_address_i
         assert reader.fetch().trouble == "tls"
         monkeypatch.setattr(service.application.context.part(Mailboxes), "rule", Rule())
         assert reader.fetch().trouble == "address"
-        reader.set_up(port=imap.IMAP_PORT)
+        reader.set_up(port=imap.PORT)
         assert reader.fetch().trouble == "address"
     assert server.commands == []
 

@@ -8,7 +8,7 @@ from lxml import etree
 from painfree import ebics3
 from painfree.ebics3 import envelope_schema
 
-from kontobahn.formats.ebics import documents, keys, requests, services, waiting_orders
+from kontobahn.formats.ebics import documents, keys, requests, services
 from kontobahn.formats.ebics.requests import BankKeys, Period, Subscriber, Upload, Waiting
 from kontobahn.formats.ebics.services import Order
 
@@ -47,7 +47,7 @@ def test_every_request_is_valid_and_signed_for_others_too() -> None:
     ]
     data = [
         requests.new_keys_data(OURS, (signature, own, encryption)),
-        waiting_orders.cancellation_data("H005", b"\0" * 32, "A006"),
+        requests.cancellation_data("H005", b"\0" * 32, "A006"),
     ]
     for content in (*signed, *unsigned, *data):
         assert envelope_schema.schema_failures(content) == []

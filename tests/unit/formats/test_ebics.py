@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from lxml import etree
 
 from kontobahn.bank_providers.ebics.rules import read_sheet
-from kontobahn.formats.ebics import answers, documents, keys, requests, services, waiting_orders
+from kontobahn.formats.ebics import answers, documents, keys, requests, services
 from kontobahn.formats.ebics.answers import NotSigned, in_words, read_answer, read_key_answer, read_versions
 from kontobahn.formats.ebics.documents import EbicsError, add, canonical, read_document, written
 from kontobahn.formats.ebics.keys import KeyVersion, OwnKey, check, grouped, sign, typed_digest
@@ -476,21 +476,21 @@ WAITING = """<HVZResponseOrderData xmlns="urn:org:ebics:H005"><OrderDetails><Ser
 
 def test_orders_that_wait_are_read_with_their_sums() -> None:
     digest = documents.encoded(b"d" * 32)
-    [found] = waiting_orders.read_waiting(WAITING.format(digest=digest, amount="24.68").encode())
+    [found] = answers.read_waiting(WAITING.format(digest=digest, amount="24.68").encode())
     assert (found.order_id, str(found.amount), found.currency, found.payments) == ("N001", "24.68", "EUR", 2)
     assert (found.needed, found.done, found.signers, found.sender) == (2, 1, ("Erika Muster",), "T2")
     assert found.digest == b"d" * 32
     assert services.is_of_kind(found.order, "transfers")
     # A sum that a page could not write out is none.
     for amount in ("", "x", "NaN", "Infinity", "1E+30", "1E-12"):
-        [odd] = waiting_orders.read_waiting(WAITING.format(digest=digest, amount=amount).encode())
+        [odd] = answers.read_waiting(WAITING.format(digest=digest, amount=amount).encode())
         assert odd.amount is None, amount
     state = '<HVDResponseOrderData xmlns="urn:org:ebics:H005"><DataDigest>{digest}</DataDigest></HVDResponseOrderData>'
-    assert waiting_orders.read_order_state(state.format(digest=digest).encode()).digest == b"d" * 32
+    assert answers.read_order_state(state.format(digest=digest).encode()).digest == b"d" * 32
     for wrong in ("", documents.encoded(b"d" * 31), documents.encoded(b"d" * 33)):
         with pytest.raises(EbicsError):
-            waiting_orders.read_order_state(state.format(digest=wrong).encode())
-    assert [waiting_orders.is_order_id(name) for name in ("N001", "n001", "N01", "N0011", "1001", "N00/")] == [True] + [
+            answers.read_order_state(state.format(digest=wrong).encode())
+    assert [answers.is_order_id(name) for name in ("N001", "n001", "N01", "N0011", "1001", "N00/")] == [True] + [
         False
     ] * 5
 

@@ -19,12 +19,12 @@ from kontobahn.banking.payments import order_files
 from kontobahn.banking.provider import OrderFile, ProviderDown, ProviderRefused, Submission, SubmissionState, Template
 from kontobahn.clock import MINUTE, berlin_date, to_datetime
 from kontobahn.db import Database, Tx
-from kontobahn.formats.ebics import answers, documents, requests, waiting_orders
+from kontobahn.formats.ebics import answers, documents, requests
 from kontobahn.formats.ebics.answers import FINAL, Entry, read_protocol
+from kontobahn.formats.ebics.answers import WaitingOrder as Listed
 from kontobahn.formats.ebics.documents import EbicsError
 from kontobahn.formats.ebics.requests import Period, Upload, Waiting
 from kontobahn.formats.ebics.services import KNOWN, Kind, Order, Rights, is_of_kind
-from kontobahn.formats.ebics.waiting_orders import WaitingOrder as Listed
 from kontobahn.sentences import said, without_stop
 
 # By kind of payment: with a check of the payees where the bank offers it, else without.
@@ -210,7 +210,7 @@ async def cancel_waiting(db: Database, client: EbicsClient, line: Line, order_id
     if found.digest.hex() != digest:
         raise ProviderRefused("ActionNotSupported", CHANGED)
     access = line.access
-    data = waiting_orders.cancellation_data(access.protocol, found.digest, access.signature.version)
+    data = requests.cancellation_data(access.protocol, found.digest, access.signature.version)
     about = Waiting(access.partner_id, found.order, found.order_id)
     await client.upload(
         access, Upload(Order("HVS"), requests.signed_digest(data), documents.new_key(), 1, about=about), data
@@ -226,10 +226,10 @@ async def _ask(client: EbicsClient, line: Line) -> list[Listed]:
             raise
         told = await client.fetch_small(line, "HVU")
     try:
-        found = [] if told is None else waiting_orders.read_waiting(told)
+        found = [] if told is None else answers.read_waiting(told)
     except EbicsError as error:
         raise ProviderRefused("ProviderError", without_stop(str(error))) from None
-    return [order for order in found if waiting_orders.is_order_id(order.order_id)]
+    return [order for order in found if answers.is_order_id(order.order_id)]
 
 
 async def _find(db: Database, client: EbicsClient, line: Line, order_id: str) -> tuple[Listed, OrderRow | None]:
@@ -239,7 +239,7 @@ async def _find(db: Database, client: EbicsClient, line: Line, order_id: str) ->
         raise ProviderRefused("ActionNotSupported", GONE)
     told = await client.fetch_small(line, "HVD", about=Waiting(line.access.partner_id, found.order, order_id))
     try:
-        state = waiting_orders.read_order_state(told or b"")
+        state = answers.read_order_state(told or b"")
     except EbicsError as error:
         raise ProviderRefused("ProviderError", without_stop(str(error))) from None
     if found.digest and found.digest != state.digest:

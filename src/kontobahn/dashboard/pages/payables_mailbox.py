@@ -12,8 +12,7 @@ from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
-from kontobahn.mail import IMAP_PORT
-from kontobahn.payables import mailbox
+from kontobahn.payables import imap, mailbox
 from kontobahn.payables.mailbox import Afterwards, Mailboxes, MailboxRow, MailRow, Wanted
 
 PATH = f"{ROOT}/payables/mailbox"
@@ -46,7 +45,7 @@ class MailboxForm(Struct):
     host: _Line
     username: _Line
     since: date
-    port: Annotated[int, Meta(ge=1, le=65535)] = IMAP_PORT
+    port: Annotated[int, Meta(ge=1, le=65535)] = imap.PORT
     password: Annotated[str, Meta(max_length=500)] = ""
     folder: _Line = "INBOX"
     afterwards: Afterwards = "keep"
@@ -62,7 +61,7 @@ async def mailbox_page(visit: Visit) -> Response:
         mails=mails,
         afterwards=[(name, _(text)) for name, text in AFTERWARDS.items()],
         troubles=TROUBLES,
-        usual_port=IMAP_PORT,
+        usual_port=imap.PORT,
         today=visit.today,
     )
 

@@ -252,6 +252,14 @@ def signed_digest(order_data: bytes) -> bytes:
     return hashlib.sha256(order_data.translate(None, b"\r\n\x1a")).digest()
 
 
+def cancellation_data(protocol: Protocol, digest: bytes, signature_version: str) -> bytes:
+    """Returns the data of HVS, which cancels an order that waits for signatures."""
+    space = NAMESPACES[protocol]
+    root = etree.Element(f"{{{space}}}HVSRequestOrderData", nsmap={None: space})
+    add(root, "CancelledDataDigest", encoded(digest), SignatureVersion=signature_version)
+    return written(root)
+
+
 # --- Parts
 
 
