@@ -1,7 +1,7 @@
 """Sentences that remember what they were made of, so that whoever shows one can say it in another language.
 
 To everything else a sentence is its English text. `said("The file is larger than {most} bytes.", most=10)` has the text with its hole
-as its code, and the values as its parameters: `dashboard/forms.py` looks the code up and fills the translation. Nobody reads
+as its code, and the values as its parameters: `dashboard/refusals.py` looks the code up and fills the translation. Nobody reads
 a text to find out what it says. A sentence that has no holes is its own code, and needs no `said`.
 """
 

@@ -18,7 +18,6 @@ from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.provider import Banking
 from kontobahn.cli import organizations as removal
 from kontobahn.clock import SECOND, SystemClock
-from kontobahn.dashboard import first_run
 from kontobahn.db import Tx, open_database
 from kontobahn.db.migrate import _apply_missing, known_migrations
 from kontobahn.errors import Conflict, Forbidden, NotFound, Unauthorized
@@ -66,7 +65,7 @@ def test_an_organisation_is_deleted_once(service: Service) -> None:
 def test_an_installation_has_one_first_person(service: Service) -> None:
     def begin(name: str) -> object:
         email = f"{name}@muster.example"
-        return lambda tx: first_run.begin(
+        return lambda tx: organizations.create_first(
             tx, organization=name, email=email, name=name, password_hash="x", actor=ACTOR
         )  # fmt: skip
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FilePayload, expect
 
-from kontobahn.dashboard import first_run
+from kontobahn.access import organizations
+from kontobahn.dashboard.declare import FIRST_RUN
 from tests.api.ledger.files import file
 from tests.browser.visitor import Visitor, visiting
 from tests.harness import PASSWORD, Service, running_service
@@ -61,7 +62,7 @@ STATEMENT = camt(Sheet((Booking(119_00, "Rechnung RE-00123", "Anna Muster Bau", 
 def test_an_owner_gets_to_the_first_matched_payment_without_a_terminal(browser: Browser, fresh: Service) -> None:
     with visiting(browser, fresh.base_url, locale="de") as visitor:
         owner = Owner(visitor)
-        set_up_company(owner, first_run.code(fresh.vault))
+        set_up_company(owner, organizations.first_run_code(fresh.vault))
         set_up_books(owner)
         set_up_bank(owner)
         match_a_payment(owner)
@@ -74,7 +75,7 @@ def test_an_owner_gets_to_the_first_matched_payment_without_a_terminal(browser: 
 
 
 def set_up_company(owner: Owner, code: str) -> None:
-    owner.visitor.open(f"{first_run.PATH}?code={code}")
+    owner.visitor.open(f"{FIRST_RUN}?code={code}")
     for name, value in (("organization", "Muster GmbH"), ("name", "Erika Muster"), ("email", "erika@muster.example"),
                         ("password", PASSWORD)):  # fmt: skip
         owner.fill(name, value)

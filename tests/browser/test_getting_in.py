@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from kontobahn.access import invitations
+from kontobahn.access import invitations, organizations
 from kontobahn.access.principal import Principal
-from kontobahn.dashboard import first_run
 from tests.browser.visitor import Visitor, visiting
 from tests.harness import ACTOR, PASSWORD, Service, running_service
 from tests.journeys.process import ServerProcess, kontobahn
@@ -39,7 +38,7 @@ def test_the_first_person_sets_the_service_up(browser: Browser, fresh: Service, 
         expect(page.locator("#e-code")).to_contain_text("This is not the code")
         expect(page.locator("[name=organization]")).to_have_value("Muster GmbH")
         expect(page.locator("[name=password]")).to_have_value("")
-        page.fill("[name=code]", first_run.code(fresh.vault).lower())
+        page.fill("[name=code]", organizations.first_run_code(fresh.vault).lower())
         page.fill("[name=password]", PASSWORD)
         page.click("button:has-text('Set up')")
         expect(page.locator(".notice")).to_have_text("Welcome. Your organisation is ready.")
@@ -54,7 +53,12 @@ def test_the_first_person_sets_the_service_up(browser: Browser, fresh: Service, 
 def test_the_code_is_worth_nothing_once_there_is_somebody(fresh: Service) -> None:
     organization = fresh.organization()
     fresh.user(organization, "erika@muster.example")
-    form = {"code": first_run.code(fresh.vault), "organization": "Räuber", "name": "R", "email": "r@r.example"}
+    form = {
+        "code": organizations.first_run_code(fresh.vault),
+        "organization": "Räuber",
+        "name": "R",
+        "email": "r@r.example",
+    }
     answer = fresh.http.post(
         "/dashboard/first-run", data={**form, "password": PASSWORD}, headers={"origin": fresh.base_url}
     )  # fmt: skip

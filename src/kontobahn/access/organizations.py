@@ -1,16 +1,23 @@
-"""Organisations: the owners of data and credits."""
+"""Organisations: the owners of data and credits; the first of an installation is made by whoever has the code that `serve` prints."""
 
 from __future__ import annotations
 
+import base64
+import hmac
 from typing import NamedTuple
 
 from kontobahn import credits
-from kontobahn.access import audit, client_access
+from kontobahn.access import audit, client_access, users
 from kontobahn.access.audit import Actor
+from kontobahn.access.users import User
 from kontobahn.db import Tx
-from kontobahn.errors import NotFound
+from kontobahn.errors import Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.sentences import said
+from kontobahn.vault import Vault
+
+# The credits that the first organisation may spend to begin with: whoever runs the service grants more with `kontobahn credits grant`.
+FIRST_CREDITS = 10_000
 
 
 class Organization(NamedTuple):
@@ -61,3 +68,31 @@ def all_organizations(tx: Tx) -> list[Organization]:
     return [
         Organization(*row) for row in tx.all("SELECT id, name, created_at FROM organizations ORDER BY created_at, id")
     ]
+
+
+def is_first_run_due(tx: Tx) -> bool:
+    """Returns whether this installation still waits for its first run."""
+    return not users.any_exists(tx)
+
+
+def first_run_code(vault: Vault) -> str:
+    """Returns the code of this installation: the same in every process and after a restart, and worth nothing once there is a user."""
+    text = base64.b32encode(vault.derive("first run"))[:12].decode()
+    return "-".join(text[start : start + 4] for start in range(0, 12, 4))
+
+
+def is_first_run_code(vault: Vault, typed: str) -> bool:
+    plain = "".join(character for character in typed.upper() if character.isalnum())
+    return hmac.compare_digest(plain.encode(), first_run_code(vault).replace("-", "").encode())
+
+
+def create_first(tx: Tx, *, organization: str, email: str, name: str, password_hash: str, actor: Actor) -> User:
+    """Makes the first organisation and its owner. Raises Conflict once there is a user."""
+    tx.lock("first run")
+    if not is_first_run_due(tx):
+        raise Conflict("This installation has already been set up. Sign in.")
+    made = create(tx, organization, actor)
+    credits.grant(tx, made.id, FIRST_CREDITS, note="first run")
+    return users.create(
+        tx, made.id, email=email, name=name, role="owner", password_hash=password_hash, actor=actor
+    )  # fmt: skip

@@ -13,12 +13,13 @@ import typer
 
 from kontobahn import __version__, log
 from kontobahn import serve as server
+from kontobahn.access import organizations
 from kontobahn.app import Application, make_context, sandbox_bank
 from kontobahn.bank_providers.sandbox import adapter as sandbox
 from kontobahn.cli.common import DataOption, installation, read_settings
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock
-from kontobahn.dashboard import first_run
+from kontobahn.dashboard.declare import FIRST_RUN
 from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate as apply_migrations
 from kontobahn.demo.facts import facts_path, shell_variables, write_facts
@@ -160,7 +161,7 @@ def _prepare_if_reached(settings: Settings, *, with_demo: bool) -> tuple[dict[st
 def _first_run_code(db: Database, vault: Vault) -> str:
     """Returns the lines that let the first person in; empty if there is somebody, or if the database cannot be asked now."""
     try:
-        return first_run.code(vault) if db.read_now(first_run.is_due) else ""
+        return organizations.first_run_code(vault) if db.read_now(organizations.is_first_run_due) else ""
     except Unavailable:
         return ""
 
@@ -177,7 +178,7 @@ def _announce(settings: Settings, base_url: str, facts: dict[str, Any] | None, c
         print(f"Kontobahn {__version__} serves {base_url}/dashboard (documentation at {base_url}/docs)")
         if code:
             print(
-                f"\nNobody can sign in yet. Set up the first organisation: open\n\n  {base_url}{first_run.PATH}?code={code}\n\n"
+                f"\nNobody can sign in yet. Set up the first organisation: open\n\n  {base_url}{FIRST_RUN}?code={code}\n\n"
                 f"or {base_url}/dashboard with this code, which works once:\n\n  Code  {code}\n"
             )
         sys.stdout.flush()

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from kontobahn.access import factors, identities, sessions, users
 from kontobahn.access.factors import Kind
 from kontobahn.access.users import User
-from kontobahn.dashboard import forms, sign_in
+from kontobahn.dashboard import refusals, sign_in
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.sign_in import Way
 from kontobahn.dashboard.visit import Visit
@@ -46,7 +46,7 @@ async def ask_again(visit: Visit, *, factor: bool = False) -> Response | None:
             way = Way("confirm", address, session_id=visit.person.session.id, form=visit.form.values)
             return await sign_in.set_out_to_provider(visit, way)
         except (Refusal, Unavailable) as error:
-            return await ask(visit, address, visit.form.values, forms.refusal(str(error)))
+            return await ask(visit, address, visit.form.values, refusals.refusal(str(error)))
     if any(sent.values()):
         try:
             if (await _shown_again(visit, user, sent)).id != user.id:
@@ -57,7 +57,7 @@ async def ask_again(visit: Visit, *, factor: bool = False) -> Response | None:
             visit.new_cookies["session"] = secret
             return None
         except Refusal as error:
-            problem = forms.refusal(str(error))
+            problem = refusals.refusal(str(error))
     return await ask(visit, address, visit.form.values, problem, factor=factor)
 
 

@@ -15,6 +15,8 @@ from kontobahn.api.call import Context
 from kontobahn.errors import NotFound
 
 ROOT = "/dashboard"
+# Named on the terminal as well, when the service starts without a user.
+FIRST_RUN = f"{ROOT}/first-run"
 # A form of ordinary fields; what takes a file is bounded by the setting for uploads.
 FORM_BYTES = 64 * 1024
 Handler = Callable[..., Awaitable[Any]]

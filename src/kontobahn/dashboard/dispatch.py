@@ -27,8 +27,9 @@ from kontobahn.clock import MINUTE
 from kontobahn.dashboard import components, confirmation, people, security, words
 from kontobahn.dashboard.books import NoBooks
 from kontobahn.dashboard.declare import ROOT, Page
-from kontobahn.dashboard.forms import MAX_FIELDS, Form, help_url_of, words_of
+from kontobahn.dashboard.forms import MAX_FIELDS, Form
 from kontobahn.dashboard.people import ROLE_NAMES
+from kontobahn.dashboard.refusals import help_url_of, words_of
 from kontobahn.dashboard.visit import Dependencies, Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.errors import (

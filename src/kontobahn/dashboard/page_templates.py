@@ -18,7 +18,7 @@ from markupsafe import Markup
 from kontobahn.api.call import Context
 from kontobahn.api.docs import icon_url
 from kontobahn.api.pages import LANGUAGES, Language
-from kontobahn.dashboard import charts, components, figures, forms, menu, words
+from kontobahn.dashboard import charts, components, figures, menu, refusals, words
 from kontobahn.dashboard.components import static_url
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.menu import Menu
@@ -110,7 +110,7 @@ def environment(language: Language = words.DEFAULT) -> jinja2.Environment:
         line_chart=charts.line,
         bar_chart=charts.bars,
         plain_amount=figures.plain_amount,
-        refusal=forms.refusal,
+        refusal=refusals.refusal,
     )
     return found
 

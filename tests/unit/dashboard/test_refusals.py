@@ -12,9 +12,8 @@ from functools import cache
 import pytest
 
 from kontobahn.access.principal import MEANINGS
-from kontobahn.dashboard import forms as refusals
-from kontobahn.dashboard import words
-from kontobahn.dashboard.forms import refusal
+from kontobahn.dashboard import refusals, words
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.formats.cii import national
 from kontobahn.formats.statements import UNBALANCED, StatementError
 from kontobahn.json_text import decode_kept, encode, encode_kept
@@ -106,7 +105,7 @@ NEVER = {
     "A session of the API is not one of a browser.": "leads to signing in",
     "{} {}: the handler takes {}, the path names {}": "said to whoever writes a call",
     "{} not found.": "what was not found is named: each has an entry",
-    "Not enough credits: this call needs {}, {} are available.": "forms.words_of says it",
+    "Not enough credits: this call needs {}, {} are available.": "refusals.words_of says it",
     "Repeat the call. A write that carries an Idempotency-Key happens once, however often it is repeated.": "for programs",
     "The query parameter `wait` goes with `sort=id` only.": "no page waits",
     "This is a test of your webhook endpoint. Nothing has happened.": "sent as an event",

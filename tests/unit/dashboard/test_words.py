@@ -8,13 +8,13 @@ import runpy
 import pytest
 
 from kontobahn.api.pages import accepted
-from kontobahn.dashboard import forms, page_templates, words
+from kontobahn.dashboard import page_templates, refusals, words
 from kontobahn.dashboard.pages import overview
 from kontobahn.dashboard.words import Message
 from kontobahn.webhooks.outbox import EVENT_TYPES
 from tests.tidy_rules import ROOT
 
-BY_HAND = sorted((words.FOLDER / "de").glob(forms.CATALOGUES))
+BY_HAND = sorted((words.FOLDER / "de").glob(refusals.CATALOGUES))
 CATALOGUES = sorted((words.FOLDER / "de").glob("*.po"))
 
 

@@ -20,8 +20,8 @@ from kontobahn.api.wire import ListQuery, Text
 from kontobahn.banking.connections import routes as bank_connections
 from kontobahn.clock import end_of_day
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import refusal
 from kontobahn.dashboard.people import ROLE_NAMES
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import QUELLE, Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.errors import KontobahnError

@@ -22,7 +22,7 @@ from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments.wire import PaymentApiQuery
 from kontobahn.clock import DAY
 from kontobahn.dashboard import books as book_pages
-from kontobahn.dashboard import forms, once
+from kontobahn.dashboard import once, refusals
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.pages.payments import created_words
 from kontobahn.dashboard.visit import Visit
@@ -82,7 +82,7 @@ async def _ask(visit: Visit, received: Received) -> Response:
     if asked is None:
         back = authorization.answer_address(received, base_url, error=received.error)
         return visit.show(
-            "assistant_refused.html", 400, client=received.client, reason=forms.refusal(received.reason), back=back
+            "assistant_refused.html", 400, client=received.client, reason=refusals.refusal(received.reason), back=back
         )
     group = visit.dependencies.groups[limits.API]
     clients = await list_clients(visit.context, organization_id)

@@ -21,7 +21,7 @@ from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.clock import DAY
 from kontobahn.dashboard import bank_words, charts, figures
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
-from kontobahn.dashboard.forms import refusal
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx

@@ -21,7 +21,7 @@ from kontobahn.banking.reports.refresh import Refresh, refresh_bank_connection
 from kontobahn.dashboard import bank_words, figures
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.figures import money
-from kontobahn.dashboard.forms import refusal
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx

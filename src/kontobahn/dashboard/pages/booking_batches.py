@@ -8,9 +8,9 @@ from starlette.responses import Response
 from kontobahn.dashboard import books
 from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import words_of
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.pages.audit_log import names_of_actors
+from kontobahn.dashboard.refusals import words_of
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import Refusal

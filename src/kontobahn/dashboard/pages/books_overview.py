@@ -14,8 +14,8 @@ from kontobahn.api.wire import Name, Upload
 from kontobahn.dashboard import books
 from kontobahn.dashboard.books import plain
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import words_of
 from kontobahn.dashboard.pages import first_steps
+from kontobahn.dashboard.refusals import words_of
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx

@@ -15,8 +15,8 @@ from kontobahn.api.answers import Data
 from kontobahn.api.wire import Name
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import help_url_of, words_of
 from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.refusals import help_url_of, words_of
 from kontobahn.dashboard.visit import QUELLE, Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from kontobahn.api.wire import Download, ListQuery, OrganizationQuery
 from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import words_of
 from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.refusals import words_of
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import BadRequest

@@ -23,8 +23,9 @@ from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import bank_words, once
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.figures import money
-from kontobahn.dashboard.forms import Form, refusal
+from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx

@@ -20,12 +20,13 @@ from kontobahn.clock import berlin_date
 from kontobahn.dashboard import books as book_pages
 from kontobahn.dashboard import figures, sheets, words
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import Form, words_of
+from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE, Cell
 from kontobahn.dashboard.pages import partners
 from kontobahn.dashboard.pages.audit_log import names_of_actors
 from kontobahn.dashboard.pages.ledger_connections import STATES as TRANSMISSION_STATES
 from kontobahn.dashboard.pages.order_files import NoFilters
+from kontobahn.dashboard.refusals import words_of
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext

@@ -18,10 +18,11 @@ from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import bank_words, books, figures, once, sheets
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import Form, refusal
+from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.pages.order_files import NoFilters
 from kontobahn.dashboard.pages.payables import STATES, add_up, written_in
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext

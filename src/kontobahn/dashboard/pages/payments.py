@@ -29,8 +29,9 @@ from kontobahn.banking.provider import FILES, SANDBOX, Banking, Template
 from kontobahn.banking.wire import LOOKED_THROUGH, NumericId
 from kontobahn.dashboard import bank_words, books, figures, once, security
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
-from kontobahn.dashboard.forms import Form, refusal
+from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters, search_words
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx

@@ -8,13 +8,13 @@ from urllib.parse import urlencode
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.access import identities, invitations, sessions, users
+from kontobahn.access import identities, invitations, organizations, sessions, users
 from kontobahn.access.identities import Shown
 from kontobahn.api.pages import LANGUAGES
 from kontobahn.api.wire import Text
 from kontobahn.auth.users import Email
-from kontobahn.dashboard import confirmation, first_run, forms, people, security, sign_in
-from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard import confirmation, people, refusals, security, sign_in
+from kontobahn.dashboard.declare import FIRST_RUN, ROOT, action, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.pages import first_steps
 from kontobahn.dashboard.people import THEMES, Preferences
@@ -48,8 +48,8 @@ class Acceptance(Struct):
 async def sign_in_page(visit: Visit) -> Response:
     if visit.person is not None:
         return visit.redirect(_next(visit))
-    if await visit.read(first_run.is_due):
-        return visit.redirect(f"{ROOT}/first-run")
+    if await visit.read(organizations.is_first_run_due):
+        return visit.redirect(FIRST_RUN)
     return _show_sign_in(visit)
 
 
@@ -176,7 +176,7 @@ def _token(visit: Visit) -> str:
 
 @page("/first-run", caller="anybody", help="first-run")
 async def first_run_page(visit: Visit) -> Response:
-    if not await visit.read(first_run.is_due):
+    if not await visit.read(organizations.is_first_run_due):
         return visit.redirect(f"{ROOT}/sign-in")
     # The link that the service printed has it.
     if "code" in visit.query:
@@ -189,13 +189,13 @@ async def do_first_run(visit: Visit) -> Response:
     form = visit.form
     wanted = form.read(FirstRun)
     await sign_in.count_attempt(visit)
-    if wanted is not None and not first_run.is_code(visit.context.vault, wanted.code):
+    if wanted is not None and not organizations.is_first_run_code(visit.context.vault, wanted.code):
         form.fail("code", _("This is not the code that the service printed when it started."))
     if wanted is not None and form.is_good:
         password_hash = await sign_in.hash_password(visit, wanted.password)
         with form.refusals():
             user = await visit.write(
-                first_run.begin, organization=wanted.organization, email=wanted.email, name=wanted.name,
+                organizations.create_first, organization=wanted.organization, email=wanted.email, name=wanted.name,
                 password_hash=password_hash, actor=visit.actor,
             )  # fmt: skip
             await sign_in.open_session(visit, user)
@@ -329,7 +329,7 @@ async def come_back(visit: Visit) -> Response:
         return await _arrive(visit, way, shown)
     except (Refusal, Unavailable) as error:
         if way.purpose == "confirm":
-            return await confirmation.ask(visit, way.next, way.form, forms.refusal(str(error)))
+            return await confirmation.ask(visit, way.next, way.form, refusals.refusal(str(error)))
         return _back(visit, way, error)
 
 
@@ -355,4 +355,4 @@ def _back(visit: Visit, way: Way, error: Refusal | Unavailable) -> Response:
     back = way.next
     if way.purpose == "sign in":
         back = SIGN_IN if way.next == ROOT else f"{SIGN_IN}?{urlencode({'next': way.next})}"
-    return visit.redirect(back, forms.refusal(str(error)), "bad")
+    return visit.redirect(back, refusals.refusal(str(error)), "bad")

@@ -14,9 +14,9 @@ from kontobahn.banking.imports import store as imports
 from kontobahn.banking.imports.routes import StatementImportReport, StatementsQuery
 from kontobahn.banking.imports.store import ImportRow
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.forms import refusal
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.pages import first_steps
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import NotFound, Refusal
