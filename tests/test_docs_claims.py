@@ -8,7 +8,7 @@ from pathlib import Path
 from kontobahn.app import all_endpoints
 from kontobahn.banking.connections.rules import TRANSITIONS, TRIGGERS
 from kontobahn.db.sqlite import BUSY_TIMEOUT_MS
-from tests.tidy_rules import ROOT
+from tests.tidy_rules import ROOT, files
 
 
 def page(name: str) -> str:
@@ -61,3 +61,13 @@ def test_the_architecture_names_modules_as_they_are() -> None:
     for room in ("api", "db"):
         modules = {place for place in (source / room).glob("*.py") if place.name != "__init__.py"}
         assert modules - named[room] == set(), f"{room}/ has more than the page names"
+
+
+def test_files_of_the_project_that_the_documentation_names_exist() -> None:
+    paths = [Path(name) for name, _ in files(ROOT, ".py", ".sh", ".sql", ".typ")]
+    # A page may leave out the folders above, as far as it likes.
+    there = {"/".join(path.parts[start:]) for path in paths for start in range(len(path.parts))}
+    pattern = re.compile(r"(?<![\w./*-])[a-z][\w/.-]*\.(?:py|sh|sql|typ)\b(?![\w./-]*\w)")
+    named = {(page, path) for page, text in files(ROOT, ".md") for path in pattern.findall(text)}
+    assert len(named) > 300
+    assert sorted((page, path) for page, path in named if path not in there) == []
