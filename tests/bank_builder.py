@@ -39,7 +39,7 @@ from kontobahn.banking.provider import (
     Snapshot,
     TransactionFacts,
 )  # fmt: skip
-from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports import intake as reports
 from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.clock import DAY, HOUR
 from kontobahn.db import Tx

@@ -14,7 +14,7 @@ from typing import Any
 
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import ConnectionFinished
-from kontobahn.banking.reports.apply import apply_unstored
+from kontobahn.banking.reports.intake import apply_unstored
 from kontobahn.db import Tx
 from kontobahn.errors import Unavailable
 from simulators.enable_banking import EnableBanking

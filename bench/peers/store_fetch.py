@@ -7,8 +7,8 @@ from datetime import date, timedelta
 
 from kontobahn.banking.connections import store
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, Snapshot, TransactionFacts
-from kontobahn.banking.reports import apply as reports
-from kontobahn.banking.reports.apply import Gathered
+from kontobahn.banking.reports import intake as reports
+from kontobahn.banking.reports.intake import Gathered
 from kontobahn.clock import SystemClock
 from kontobahn.db import Database, open_database
 from kontobahn.settings import load

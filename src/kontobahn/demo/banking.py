@@ -25,7 +25,7 @@ from kontobahn.banking.payments.routes import create_payment
 from kontobahn.banking.payments.store import PaymentRow, apply_start
 from kontobahn.banking.payments.wire import NewPayment
 from kontobahn.banking.provider import Banking, ConnectionFinished, ConnectStart, PaymentStart
-from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports import intake as reports
 from kontobahn.clock import HOUR, MINUTE
 from kontobahn.credits import Cause
 from kontobahn.db import Tx

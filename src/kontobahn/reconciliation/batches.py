@@ -51,7 +51,7 @@ from kontobahn.reconciliation.batch_store import (
 )
 from kontobahn.reconciliation.booking_rows import MAX_BELEGFELD2, Rates, Transfer, reference_of
 from kontobahn.reconciliation.core.model import Key, Line
-from kontobahn.reconciliation.core.special import BOOKED_DAYS
+from kontobahn.reconciliation.core.special_cases import BOOKED_DAYS
 from kontobahn.reconciliation.decisions import OF_ITEMS, documents
 from kontobahn.reconciliation.inputs import MAX_MOVES, is_bank_payment, open_now
 from kontobahn.reconciliation.store import AccountSettings

@@ -49,7 +49,7 @@ from kontobahn.reconciliation.core.model import (
     Person,
     Rule,
 )
-from kontobahn.reconciliation.core.special import TRANSFER_DAYS
+from kontobahn.reconciliation.core.special_cases import TRANSFER_DAYS
 from kontobahn.reconciliation.store import Client, Taken
 from kontobahn.sentences import said
 from kontobahn.threads import Pool

@@ -19,7 +19,7 @@ from kontobahn.reconciliation import batch_store, store, wire
 from kontobahn.reconciliation.accounts import open_books
 from kontobahn.reconciliation.batch_store import BatchLine
 from kontobahn.reconciliation.core.model import Booked
-from kontobahn.reconciliation.core.special import BOOKED_DAYS
+from kontobahn.reconciliation.core.special_cases import BOOKED_DAYS
 from kontobahn.reconciliation.inputs import MAX_MOVES, booked_of, is_bank_payment
 from kontobahn.reconciliation.store import Client
 from kontobahn.reconciliation.wire import BANK_SCOPE

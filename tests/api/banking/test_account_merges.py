@@ -13,7 +13,7 @@ from kontobahn.access.principal import Principal
 from kontobahn.banking import merges
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import Snapshot
-from kontobahn.banking.reports import apply
+from kontobahn.banking.reports import intake
 from kontobahn.cli.entry import command_line
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
@@ -314,7 +314,7 @@ def test_a_report_waits_for_a_merge(service: Service, owner: Organization) -> No
     outcome = overlap(
         service.db,
         lambda tx: account_merges.make(tx, principal, SYSTEM, twins.filed, twins.fetched),
-        lambda tx: apply.ingest_snapshot(tx, twins.connection, snapshot),
+        lambda tx: intake.ingest_snapshot(tx, twins.connection, snapshot),
     )
     assert outcome.second.added == 1
     assert twins.amounts(twins.filed) == [-20.0, -3.0, 500.0]

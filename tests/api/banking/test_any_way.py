@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.imports.files import entry_facts, reference_of
 from kontobahn.banking.provider import AccountFacts, Snapshot, TransactionFacts
-from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports import intake as reports
 from kontobahn.banking.transactions import arrivals, ingest
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Entry

@@ -13,7 +13,7 @@ from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.imports.files import ReadFile
 from kontobahn.banking.imports.importer import StatementImporter
 from kontobahn.banking.provider import ConnectionFailed, ConnectStart, ProviderRefused, RefreshType, Report, Snapshot
-from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports import intake as reports
 from kontobahn.banking.reports import refresh
 from kontobahn.clock import DAY, HOUR
 from kontobahn.db import Tx

@@ -13,7 +13,7 @@ from kontobahn.banking import ids
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.imports import importer, routes
 from kontobahn.banking.imports.files import ReadFile
-from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports import intake as reports
 from kontobahn.banking.transactions import arrivals, ingest
 from kontobahn.db import Database, Tx
 from kontobahn.errors import Unavailable

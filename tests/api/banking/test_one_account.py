@@ -208,12 +208,12 @@ def test_two_connections_that_bring_one_iban_at_once_make_one_account(
 
     def report(row: Any) -> Any:
         from kontobahn.banking.provider import Snapshot
-        from kontobahn.banking.reports import apply
+        from kontobahn.banking.reports import intake
 
         snapshot = Snapshot(
             bank.connection_facts(row.provider_ref), [account_facts("new")], [RENT._replace(account_ref="new")]
         )
-        return lambda tx: apply.ingest_snapshot(tx, row, snapshot)
+        return lambda tx: intake.ingest_snapshot(tx, row, snapshot)
 
     outcome = overlap(service.db, report(one), report(two))
     assert outcome.lock == "banking_account"

@@ -13,7 +13,7 @@ from kontobahn.banking.payments import order_files, store
 from kontobahn.banking.payments.order_files import Selection
 from kontobahn.banking.payments.store import PaymentRow, apply, apply_debits, apply_start
 from kontobahn.banking.provider import Banking, PaymentReport, PaymentStart, ProviderDown, Snapshot
-from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports import intake as reports
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict

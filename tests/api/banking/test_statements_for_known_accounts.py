@@ -11,7 +11,7 @@ import pytest
 
 from kontobahn.banking.imports import importer, store
 from kontobahn.banking.provider import Snapshot
-from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports import intake as reports
 from kontobahn.banking.transactions import arrivals, ingest
 from kontobahn.db import Tx
 from kontobahn.errors import Unavailable

@@ -28,8 +28,8 @@ from kontobahn.banking.provider import (
     ProviderRefused,
     Snapshot,
 )  # fmt: skip
-from kontobahn.banking.reports import apply as reports
-from kontobahn.banking.reports.apply import fetch_all
+from kontobahn.banking.reports import intake as reports
+from kontobahn.banking.reports.intake import fetch_all
 from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.db import Tx
 from tests.bank_builder import CREDITOR_IBAN

@@ -18,7 +18,7 @@ from kontobahn.bank_providers.enable_banking.client import read_public_key
 from kontobahn.bank_providers.enable_banking.rules import code_of, minor, payment_body
 from kontobahn.bank_providers.enable_banking.wire import Amount, Bank, PaymentKind, Refusal, RemittanceLine
 from kontobahn.banking.provider import PaymentOrder, ProviderDown, ProviderRefused
-from kontobahn.banking.reports.apply import without_repeats
+from kontobahn.banking.reports.intake import without_repeats
 from kontobahn.money import amount_text
 from simulators.enable_banking_wire import key_pair, public_pem
 from tests.bank_builder import facts

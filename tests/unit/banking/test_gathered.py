@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kontobahn.banking.provider import TransactionFacts
-from kontobahn.banking.reports import apply
-from kontobahn.banking.reports.apply import Gathered, without_repeats
+from kontobahn.banking.reports import intake
+from kontobahn.banking.reports.intake import Gathered, without_repeats
 from kontobahn.banking.transactions.wire import reported, texts_of
 
 DAY = date(2026, 3, 2)
@@ -33,7 +33,7 @@ def test_what_goes_to_disk_comes_back_in_order_as_often_as_it_is_read(
 ) -> None:
     bookings = [[booking(*facts) for facts in page] for page in pages]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apply, "IN_MEMORY", in_memory)
+        patch.setattr(intake, "IN_MEMORY", in_memory)
         found = Gathered()
         for page in bookings:
             found.add(page)
@@ -64,7 +64,7 @@ def test_a_booking_on_two_pages_counts_once_and_a_shared_id_identifies_nothing()
 
 
 def test_what_goes_to_disk_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "IN_MEMORY", 2)
+    monkeypatch.setattr(intake, "IN_MEMORY", 2)
     found = Gathered([booking("a", 1)])
     assert [one.texts for one in found.of_account("a")] == [None]
     found.add([booking("a", 2), booking("a", 3)])

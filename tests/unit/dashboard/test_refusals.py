@@ -55,7 +55,7 @@ NOWHERE = {
     "bank_providers/enable_banking/client.py:read_token": "said at the start, or to Enable Banking",
     "bank_providers/enable_banking/client.py:check_token": "said at the start, or to Enable Banking",
     "bank_providers/enable_banking/client.py:read_public_key_file": "said at the start, or to Enable Banking",
-    "banking/reports/apply.py": "said to providers, or logged",
+    "banking/reports/intake.py": "said to providers, or logged",
     "credits.py": "said on the command line",
     "dashboard/pages/partner_statement.py:LEVELS": "printed on letters",
     "dashboard/pages/partner_statement.py:_OPENINGS": "printed on letters",

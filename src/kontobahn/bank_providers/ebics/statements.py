@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 from kontobahn.bank_providers.ebics.wire import Access
 from kontobahn.banking.imports.files import entry_facts, reference_of
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, NotRead, Snapshot, TransactionFacts
-from kontobahn.banking.reports.apply import Gathered
+from kontobahn.banking.reports.intake import Gathered
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.ebics.services import AccountOfBank
 from kontobahn.formats.statements import Balance, Closing, Entry, Item, Opening, StatementError, StatusReport

@@ -23,7 +23,7 @@ from kontobahn.banking.provider import (
     Snapshot,
     TransactionFacts,
 )
-from kontobahn.banking.reports.apply import Gathered
+from kontobahn.banking.reports.intake import Gathered
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Balance, Closing, Entry, Opening, StatementError
 from kontobahn.sentences import said

@@ -26,8 +26,8 @@ from kontobahn.banking.provider import (
     ConnectStart,
     ProviderRefused,
 )
-from kontobahn.banking.reports import apply as reports
-from kontobahn.banking.reports.apply import Prepared
+from kontobahn.banking.reports import intake as reports
+from kontobahn.banking.reports.intake import Prepared
 from kontobahn.clock import DAY, HOUR, MINUTE, SECOND
 from kontobahn.db import Table, Tx, leases
 from kontobahn.errors import Unavailable

@@ -18,7 +18,7 @@ from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.routes import BankConnection, bank_connection
 from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow
 from kontobahn.banking.provider import Banking, PersonHere, PersonNeeded, ProviderRefused, RefreshType
-from kontobahn.banking.reports.apply import apply_unstored, first_day_to_fetch
+from kontobahn.banking.reports.intake import apply_unstored, first_day_to_fetch
 from kontobahn.banking.wire import ConnectionId, CustomerAddress, CustomerAgent, parse_ip_address
 from kontobahn.clock import DAY, HOUR, MINUTE, to_datetime
 from kontobahn.db import Tx

@@ -29,7 +29,7 @@ from kontobahn.banking.provider import (
     ProviderRefused,
     Report,
 )
-from kontobahn.banking.reports.apply import NotKnownYet, apply_all, prepare
+from kontobahn.banking.reports.intake import NotKnownYet, apply_all, prepare
 from kontobahn.clock import DAY, MINUTE, SECOND
 from kontobahn.db import Row, Tx, leases
 from kontobahn.errors import NotFound, Unauthorized, Unavailable

@@ -22,7 +22,7 @@ from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments.wire import PaymentApiQuery
 from kontobahn.clock import DAY
 from kontobahn.dashboard import books as book_pages
-from kontobahn.dashboard import once, refusals
+from kontobahn.dashboard import form_keys, refusals
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.pages.payments import created_words
 from kontobahn.dashboard.visit import Visit
@@ -282,7 +282,7 @@ async def approve(visit: Visit, id: str) -> Response:
     digest = visit.form.text("digest")
     with visit.form.refusals():
         row = await visit.write(prepared.begin_approval, visit.principal, id, digest, visit.actor)
-        visit.form.values[once.FIELD] = [f"prepared-{row.id}"]
+        visit.form.values[form_keys.FIELD] = [f"prepared-{row.id}"]
         try:
             made = await (_pay(visit, row) if row.kind == "payment" else _book(visit, row))
         except Refusal:
@@ -296,7 +296,7 @@ async def approve(visit: Visit, id: str) -> Response:
 
 async def _pay(visit: Visit, row: PreparedRow) -> Made:
     body = prepared.as_payment(row.payment)
-    answer = await once.ask_once(visit, payment_routes.create_payment, query=PaymentApiQuery(), body=body)
+    answer = await form_keys.ask_once(visit, payment_routes.create_payment, query=PaymentApiQuery(), body=body)
     payment_id = answer["data"]["payment_id"]
     return Made(int(payment_id), f"{ROOT}/payments/{payment_id}", created_words(answer["data"]))
 
@@ -304,7 +304,7 @@ async def _pay(visit: Visit, row: PreparedRow) -> Made:
 async def _book(visit: Visit, row: PreparedRow) -> Made:
     entry = row.cash_entry
     query = NewEntryQuery(connection_id=entry.connection_id, client_id=entry.client_id)
-    await once.ask_once(visit, duo.create_kassenbucheintrag, query=query, body=prepared.as_cash_entry(entry))
+    await form_keys.ask_once(visit, duo.create_kassenbucheintrag, query=query, body=prepared.as_cash_entry(entry))
     return Made(None, f"{PATH}/{row.id}", _("The entry is booked."))
 
 

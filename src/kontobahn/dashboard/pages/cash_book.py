@@ -16,8 +16,8 @@ from kontobahn.clock import start_of_day, to_datetime
 from kontobahn.dashboard import books
 from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.form_keys import ask_once, new_key
 from kontobahn.dashboard.lists import PAGE_SIZE
-from kontobahn.dashboard.once import ask_once, new_key
 from kontobahn.dashboard.pages.ledger_connections import STATES, TO_DO
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _

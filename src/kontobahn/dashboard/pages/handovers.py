@@ -14,7 +14,7 @@ from kontobahn.banking.connections import store as bank_connections
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.wire import NumericId
-from kontobahn.dashboard import bank_words, figures, once
+from kontobahn.dashboard import bank_words, figures, form_keys
 from kontobahn.dashboard.bank_words import CLASSES
 from kontobahn.dashboard.books import as_written, writer
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
@@ -86,8 +86,8 @@ async def handover_list(visit: Visit) -> Response:
         waiting=[(names[number], count) for number, count in listed.waiting.items() if number in names],
         to_fetch=listed.to_fetch,
         who_books=WHO_BOOKS,
-        once_field=once.FIELD,
-        once_key=visit.form.text(once.FIELD) or once.new_key(),
+        once_field=form_keys.FIELD,
+        once_key=visit.form.text(form_keys.FIELD) or form_keys.new_key(),
     )
 
 
@@ -112,7 +112,7 @@ async def hand_over(visit: Visit) -> Response:
     if wanted is not None:
         with visit.form.refusals():
             body = NewBatch(account_id=wanted.account_id, from_date=wanted.from_date, to_date=wanted.to_date)
-            made = await once.ask_once(visit, batches.create_batch, body=body)
+            made = await form_keys.ask_once(visit, batches.create_batch, body=body)
             return visit.redirect(f"{HANDOVERS}/{made['data']['id']}", _("The matches are handed over."))
     response: Response = await handover_list.handler(visit)
     return response
@@ -257,8 +257,8 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Run | None) 
         who_books=WHO_BOOKS,
         words=bank_words,
         acting=[(evidence, _(CLASSES[evidence])) for evidence in ACTING_CLASSES],
-        once_field=once.FIELD,
-        once_key=visit.form.text(once.FIELD) or once.new_key(),
+        once_field=form_keys.FIELD,
+        once_key=visit.form.text(form_keys.FIELD) or form_keys.new_key(),
     )
 
 
@@ -268,7 +268,9 @@ async def try_account(visit: Visit, account: str) -> Response:
     trial = None
     with visit.form.refusals():
         body = NewRun(account_id=numeric(account), limit=SHOWN_OF_TRIAL)
-        trial = msgspec.convert((await once.ask_once(visit, runs.run_matching, body=body))["data"], Run, strict=False)
+        trial = msgspec.convert(
+            (await form_keys.ask_once(visit, runs.run_matching, body=body))["data"], Run, strict=False
+        )
     # The values that were sent are not those of the form on the page: that shows the settings.
     visit.form.values.clear()
     return await _set_up_page(visit, int(numeric(account)), trial)

@@ -17,7 +17,7 @@ from kontobahn.banking.payments.store import PaymentSearch
 from kontobahn.banking.payments.wire import NewPayment, PaymentApiQuery
 from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.wire import NumericId
-from kontobahn.dashboard import bank_words, figures, once
+from kontobahn.dashboard import bank_words, figures, form_keys
 from kontobahn.dashboard.declare import action, page
 from kontobahn.dashboard.lists import search_words
 from kontobahn.dashboard.pages import partner_statement, payments
@@ -139,7 +139,7 @@ async def pay_items(visit: Visit) -> Response:
             (account.id, f"{bank_words.account_name(account, is_sandbox=provider == SANDBOX)} · {figures.iban(account.iban)}")
             for account, provider in sources
         ],
-        once_field=once.FIELD, once_key=visit.form.text(once.FIELD) or once.new_key(),
+        once_field=form_keys.FIELD, once_key=visit.form.text(form_keys.FIELD) or form_keys.new_key(),
     )  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def _fields(payee: Payee) -> dict[str, str]:
 async def make_payments(visit: Visit) -> Response:
     wanted = visit.form.read(PaySeveral)
     if wanted is not None:
-        key = visit.form.text(once.FIELD)
+        key = visit.form.text(form_keys.FIELD)
         with visit.form.refusals():
             payees = await _payees(visit, visit.form.all("item"))
             for payee in payees:
@@ -166,14 +166,14 @@ async def make_payments(visit: Visit) -> Response:
                 sepa.check_iban("creditor_iban", payee.iban)
             for place, payee in enumerate(payees):
                 # Sent again, none is made twice.
-                visit.form.values[once.FIELD] = [f"{key}-{place}"]
+                visit.form.values[form_keys.FIELD] = [f"{key}-{place}"]
                 name = await visit.read(store.payee_name, visit.organization_id, payee.iban)
                 body = _body(visit, wanted, payee._replace(name=name or payee.name))
-                await once.ask_once(visit, routes.create_payment, query=PaymentApiQuery(), body=body)
+                await form_keys.ask_once(visit, routes.create_payment, query=PaymentApiQuery(), body=body)
             text = ngettext("One payment was created. Authorise it now.",
                             "%(num)s payments were created. Authorise them now.", len(payees))  # fmt: skip
             return visit.redirect(payments.PATH, text)
-        visit.form.values[once.FIELD] = [key]
+        visit.form.values[form_keys.FIELD] = [key]
     response: Response = await pay_items.handler(visit)
     return response
 

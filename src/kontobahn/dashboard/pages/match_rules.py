@@ -23,7 +23,7 @@ from kontobahn.money import to_minor
 from kontobahn.reconciliation import knowledge, store
 from kontobahn.reconciliation.accounts import Konto
 from kontobahn.reconciliation.core.model import Movement, Rule
-from kontobahn.reconciliation.core.special import Rules
+from kontobahn.reconciliation.core.special_cases import Rules
 from kontobahn.reconciliation.inputs import movement_of
 from kontobahn.reconciliation.knowledge import (
     BooksQuery,

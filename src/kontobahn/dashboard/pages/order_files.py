@@ -20,7 +20,7 @@ from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.wire import OrderWarning
 from kontobahn.banking.provider import Banking, OrderLine, Template
 from kontobahn.banking.wire import NumericId
-from kontobahn.dashboard import bank_words, once
+from kontobahn.dashboard import bank_words, form_keys
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.figures import money
 from kontobahn.dashboard.forms import Form
@@ -95,8 +95,8 @@ async def order_file_list(visit: Visit) -> Response:
         names={account.id: account.name for account in listed.sources},
         sources=[(account.id, account.name) for account in listed.sources],
         states=STATES,
-        once_field=once.FIELD,
-        once_key=visit.form.text(once.FIELD) or once.new_key(),
+        once_field=form_keys.FIELD,
+        once_key=visit.form.text(form_keys.FIELD) or form_keys.new_key(),
     )
 
 
@@ -120,7 +120,7 @@ def _sources(tx: Tx, organization_id: str, providers: Collection[str]) -> list[A
 async def make_order_file(visit: Visit) -> Response:
     wanted = visit.form.read(FromAccount)
     if wanted is not None:
-        key = visit.form.text(once.FIELD)
+        key = visit.form.text(form_keys.FIELD)
         with visit.form.refusals():
             made = await _make_by_kind(visit, wanted.account_id, key)
             if len(made) > 1:
@@ -128,7 +128,7 @@ async def make_order_file(visit: Visit) -> Response:
                 return visit.redirect(PATH, text)
             text = ngettext("The file holds one order.", "The file holds %(num)s orders.", len(made[0]["payment_ids"]))
             return visit.redirect(f"{PATH}/{made[0]['id']}", text)
-        visit.form.values[once.FIELD] = [key]
+        visit.form.values[form_keys.FIELD] = [key]
     response: Response = await order_file_list.handler(visit)
     return response
 
@@ -139,10 +139,10 @@ async def _make_by_kind(visit: Visit, account_id: str, key: str) -> list[dict[st
     refused: Conflict | None = None
     for template in get_args(Template):
         # Sent again, none is made twice.
-        visit.form.values[once.FIELD] = [f"{key}-{template}" if key else ""]
+        visit.form.values[form_keys.FIELD] = [f"{key}-{template}" if key else ""]
         body = NewOrderFile(account_id=account_id, template_identifier=template)
         try:
-            made.append((await once.ask_once(visit, order_files.create_order_file, body=body))["data"])
+            made.append((await form_keys.ask_once(visit, order_files.create_order_file, body=body))["data"])
         except Conflict as error:
             refused = error
     if refused is not None and not made:

@@ -16,7 +16,7 @@ from kontobahn.banking.connections.accounts import AccountRow, AccountsQuery
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.wire import NumericId
-from kontobahn.dashboard import bank_words, books, figures, once, sheets
+from kontobahn.dashboard import bank_words, books, figures, form_keys, sheets
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE
@@ -193,8 +193,8 @@ async def new_run(visit: Visit) -> Response:
             )
             for account, provider in sources
         ],
-        once_field=once.FIELD,
-        once_key=visit.form.text(once.FIELD) or once.new_key(),
+        once_field=form_keys.FIELD,
+        once_key=visit.form.text(form_keys.FIELD) or form_keys.new_key(),
         today=visit.today,
         due=DUE,
     )
@@ -220,7 +220,7 @@ async def make_run(visit: Visit) -> Response:
             body = NewPaymentRun(
                 account_id=wanted.account_id, payable_ids=visit.form.all("payable")[:MAX_INVOICES], date=wanted.date
             )
-            made = (await once.ask_once(visit, runs.create_payment_run, body=body))["data"]
+            made = (await form_keys.ask_once(visit, runs.create_payment_run, body=body))["data"]
             text = ngettext("One payment was made.", "%(num)s payments were made.", len(made["payments"]))
             return visit.redirect(f"{PATH}/{made['id']}", text)
     response: Response = await new_run.handler(visit)

@@ -27,7 +27,7 @@ from kontobahn.banking.payments.store import FoundPayments, Key, PaymentRow, Pay
 from kontobahn.banking.payments.wire import NewPayment, PaymentApiQuery, PaymentEvent
 from kontobahn.banking.provider import FILES, SANDBOX, Banking, Template
 from kontobahn.banking.wire import LOOKED_THROUGH, NumericId
-from kontobahn.dashboard import bank_words, books, figures, once, security
+from kontobahn.dashboard import bank_words, books, figures, form_keys, security
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters, search_words
@@ -166,8 +166,8 @@ async def payment_form(visit: Visit) -> Response:
         payees=payees,
         payee=(visit.query.get("payee") or [""])[-1],
         kept={name: visit.form.text(name) for name in _KEPT if visit.form.text(name)},
-        once_field=once.FIELD,
-        once_key=visit.form.text(once.FIELD) or once.new_key(),
+        once_field=form_keys.FIELD,
+        once_key=visit.form.text(form_keys.FIELD) or form_keys.new_key(),
         price=price,
         today=visit.today,
     )
@@ -231,7 +231,7 @@ async def make_payment(visit: Visit) -> Response:
                 date=order.date,
                 return_to=f"{visit.context.settings.base_url}{PATH}/return",
             )
-            answer = await once.ask_once(visit, routes.create_payment, query=PaymentApiQuery(), body=body)
+            answer = await form_keys.ask_once(visit, routes.create_payment, query=PaymentApiQuery(), body=body)
             made = answer["data"]
             return visit.redirect(f"{PATH}/{made['payment_id']}", created_words(made))
     response: Response = await payment_form.handler(visit)

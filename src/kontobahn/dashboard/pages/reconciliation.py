@@ -14,7 +14,7 @@ from starlette.responses import Response
 from kontobahn import log
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
-from kontobahn.dashboard import bank_words, books, figures, once
+from kontobahn.dashboard import bank_words, books, figures, form_keys
 from kontobahn.dashboard.books import plain
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.lists import MAX_TYPED, PAGE_SIZE, Filters, Rows
@@ -94,8 +94,8 @@ async def reconciliation_list(visit: Visit) -> Response:
         chosen=chosen,
         list=_page_of(filters, found),
         words=bank_words,
-        once_field=once.FIELD,
-        once_key=visit.form.text(once.FIELD) or once.new_key(),
+        once_field=form_keys.FIELD,
+        once_key=visit.form.text(form_keys.FIELD) or form_keys.new_key(),
     )
 
 
@@ -124,7 +124,7 @@ async def make_run(visit: Visit) -> Response:
     """Looks at the account's transactions once more."""
     with visit.form.refusals():
         body = NewRun(account_id=numeric(visit.form.text("account")), trial=False, limit=0)
-        made = (await once.ask_once(visit, runs.run_matching, body=body))["data"]
+        made = (await form_keys.ask_once(visit, runs.run_matching, body=body))["data"]
         waits = sum(row["count"] - row["clear"] for row in made["classes"] if row["evidence_class"] != "-")
         text = ngettext("One transaction waits for you.", "%(num)s transactions wait for you.", waits)
         return visit.redirect(f"{PATH}?account={body.account_id}", text)

@@ -40,7 +40,7 @@ from kontobahn.reconciliation.core.model import (
     lines_for,
 )
 from kontobahn.reconciliation.core.numbers import NumberIndex, cut, tokens_of
-from kontobahn.reconciliation.core.special import BookedPayments, SpecialIndex
+from kontobahn.reconciliation.core.special_cases import BookedPayments, SpecialIndex
 
 # The occasion that a payment without a number names: a month, a house, everything that is open; or an invoice less a
 # credit note.
