@@ -63,11 +63,15 @@ def test_the_architecture_names_modules_as_they_are() -> None:
         assert modules - named[room] == set(), f"{room}/ has more than the page names"
 
 
-def test_files_of_the_project_that_the_documentation_names_exist() -> None:
+def test_files_of_the_project_that_the_documentation_or_a_comment_names_exist() -> None:
     paths = [Path(name) for name, _ in files(ROOT, ".py", ".sh", ".sql", ".typ")]
-    # A page may leave out the folders above, as far as it likes.
+    # Whoever names a file may leave out the folders above it.
     there = {"/".join(path.parts[start:]) for path in paths for start in range(len(path.parts))}
-    pattern = re.compile(r"(?<![\w./*-])[a-z][\w/.-]*\.(?:py|sh|sql|typ)\b(?![\w./-]*\w)")
-    named = {(page, path) for page, text in files(ROOT, ".md") for path in pattern.findall(text)}
+    in_pages = re.compile(r"(?<![\w./*-])[a-z][\w/.-]*\.(?:py|sh|sql|typ)\b(?![\w./-]*\w)")
+    in_source = re.compile(r"(?<![\w./*\"-])[a-z][\w/.-]*\.py\b(?![\w./\"-]*[\w\"])")
+    named = {(page, path) for page, text in files(ROOT, ".md") for path in in_pages.findall(text)}
     assert len(named) > 300
+    named |= {
+        (page, path) for page, text in files(ROOT, ".py", ".html", under="src") for path in in_source.findall(text)
+    }
     assert sorted((page, path) for page, path in named if path not in there) == []

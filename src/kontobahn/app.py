@@ -162,7 +162,7 @@ def all_endpoints() -> list[Endpoint]:
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """Everything that calls and jobs work with: every area's providers behind their ports."""
     if settings.invoice_rules_folder:
-        # Rules that cannot be read are told at the start, and not with the first invoice.
+        # Rules that cannot be read are reported at the start, not with the first invoice.
         rules_of(settings)
     outbound = open_outbound_client(settings)
     parts = (

@@ -57,7 +57,7 @@ class _Seen:
 
 
 class ConnectionWatch:
-    """Looks at the connections a few times a second, in a thread of its own: also when the event loop is busy."""
+    """Looks at the connections a few times a second, in a thread of its own, so even when the event loop is busy."""
 
     def __init__(
         self,

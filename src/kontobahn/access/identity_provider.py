@@ -125,7 +125,7 @@ class _Kept(Generic[T]):
 
 
 class IdentityProvider:
-    """Reached as `context.part(IdentityProvider)`, also where the settings name none."""
+    """Reached as `context.part(IdentityProvider)`, even where the settings name none."""
 
     def __init__(self, configuration: Configuration | None, secret: str, clock: Clock, network: OutboundClient) -> None:
         self._configuration = configuration

@@ -62,7 +62,7 @@ def password_matches(stored: str | None, password: str) -> bool:
     """Takes as long for an unknown user, and for one whose password has ended, as for a wrong password."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
-    # Made before it is needed, or the first unknown user would be told by the time.
+    # Made before it is needed, or the first unknown user would be recognised by the time it takes.
     nobody = _hash_of_nobody()
     try:
         matches = bool(_hasher().verify(stored or nobody, password))

@@ -385,7 +385,7 @@ class Recent(NamedTuple):
 
 
 def recent(tx: Tx, organization_id: str) -> Recent:
-    """Returns the calls of the last 24 hours, counted by full hours: all of them, also those that are no longer listed."""
+    """Returns the calls of the last 24 hours, counted by full hours: all of them, including those that are no longer listed."""
     since = (tx.now - DAY) // HOUR * HOUR
     row = tx.one(
         "SELECT COALESCE(SUM(calls), 0), COALESCE(SUM(failed), 0) FROM request_hours"

@@ -358,7 +358,7 @@ def listing(tx: Tx, organization_id: str) -> list[Listed]:
 
 
 def names(tx: Tx, organization_id: str) -> dict[str, str]:
-    """The person and the assistant of each grant, as the list of requests names them; also of those that have ended."""
+    """The person and the assistant of each grant, as the list of requests names them; including those that have ended."""
     rows = GRANTS.all(tx, "organization_id = ? ORDER BY id DESC", organization_id)
     return {row.id: audit.name_of(tx, organization_id, actor_of(row)) for row in rows if row.connected_at is not None}
 

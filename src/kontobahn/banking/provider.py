@@ -189,7 +189,7 @@ class TransactionFacts(NamedTuple):
 
 
 class NotRead(NamedTuple):
-    """Something of an account that the bank does not hand out, or that cannot be read: it is told, and nothing is guessed.
+    """Something of an account that the bank does not hand out, or that cannot be read: it is reported, and nothing is guessed.
 
     `is_lost`: it may be readable next time, so that what is missing now is asked for again, and what is not here is not gone.
     """
@@ -204,7 +204,7 @@ class Snapshot(NamedTuple):
 
     connection: BankConnectionFacts
     accounts: list[AccountFacts]
-    # Of one page; a long history is gathered on disk (`gathered.py`), so read it more than once rather than copy it.
+    # Of one page; a long history is gathered on disk (`reports/intake.py`), so read it more than once rather than copy it.
     transactions: Collection[TransactionFacts]
     # Something may be missing, so what is not here is not gone.
     is_partial: bool = False
@@ -212,7 +212,7 @@ class Snapshot(NamedTuple):
     next_page: str | None = None
     # The day from which transactions were asked for; None for as far back as the bank allows. Set above the port.
     since: date | None = None
-    # Of the accounts that are here, also if it came on another page.
+    # Of the accounts on this page, even if it came on another.
     not_read: Sequence[NotRead] = ()
 
 

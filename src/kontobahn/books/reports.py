@@ -337,7 +337,7 @@ def _on_payment(tx: Tx, client: Client, first: str, last: str) -> dict[_Line, di
         for due in taxes_due(item for move in moves for item in _movements(client, move)):
             if not first <= due.day <= last:
                 continue
-            # Money for something that nobody has invoiced is told beside what was booked gross: its tax is to be looked at.
+            # Money for something that nobody has invoiced is listed beside what was booked gross: somebody must look at its tax.
             line = due.line if isinstance(due.line, _Line) else _Line("", konto, GROSS, 0)
             shares = found.setdefault(line, {})
             base, tax, _given = shares.get(due.booking, (0, 0, 0))

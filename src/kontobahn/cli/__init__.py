@@ -1,6 +1,6 @@
 """The command line: one module per family of commands. Each says what it did, or in one sentence why not.
 
-Exit codes: `failures.py`.
+Exit codes: `entry.py`.
 """
 
 from kontobahn.cli.entry import main

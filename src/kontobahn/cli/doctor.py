@@ -208,7 +208,7 @@ def _jobs(settings: Settings, db: Database) -> Iterator[Finding]:
 
     try:
         scheduled = scheduled_jobs(make_context(settings, db, open_vault(settings), SystemClock()))
-    except KontobahnError:  # the key, which was told above
+    except KontobahnError:  # the key, which was reported above
         return
     late = db.read_now(jobs.overdue, scheduled)
     if len(late) == len(scheduled):
@@ -252,7 +252,7 @@ def _mail(settings: Settings, db: Database) -> Iterator[Finding]:
     yield Finding("mail", "ok", f"{server.host}:{server.port}")
     try:
         state = db.read_now(mail.state)
-    except Unavailable:  # told above
+    except Unavailable:  # reported above
         return
     if state.late:
         yield Finding(
@@ -284,7 +284,7 @@ def _sign_in(settings: Settings, db: Database) -> Iterator[Finding]:
     except identity_provider.Unreachable as error:
         yield Finding("sign-in", "failed", str(error), "Check oidc_issuer, oidc_allow, and the provider.")
         return
-    except Unavailable:  # told above
+    except Unavailable:  # reported above
         return
     if is_missing:
         yield Finding(

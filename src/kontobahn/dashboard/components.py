@@ -78,7 +78,7 @@ def icon(name: str) -> Markup:
 
 
 def money(amount: int | Decimal | None, currency: str = "EUR", sign: bool = False) -> Markup:
-    """None is what nobody told, which is not nothing."""
+    """None is an amount that nobody has reported, which is not zero."""
     if amount is None:
         return _NOTHING
     kind = " minus" if amount < 0 else " plus" if sign and amount > 0 else ""

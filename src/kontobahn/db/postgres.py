@@ -1,9 +1,9 @@
 """The PostgreSQL engine: a fixed set of threads, each with its own connection, serving one queue of units.
 
 Writes run at READ COMMITTED (units lock what they decide on, see Tx.lock) and are re-run on a deadlock or conflict;
-reads run on a REPEATABLE READ snapshot. Short writes share their commits (`postgres_group.py`), short reads a connection
-(`postgres_short_reads.py`). A lost connection is reopened for the next unit, so the service recovers without a restart; a server
-that no longer answers is noticed by the `Watch`.
+reads run on a REPEATABLE READ snapshot. Short writes share their commits, short reads a connection (`postgres_short_reads.py`).
+A lost connection is reopened for the next unit, so the service recovers without a restart; a server that no longer answers is
+noticed by the `Watch`.
 """
 
 from __future__ import annotations

@@ -384,7 +384,7 @@ def _translate_error(error: BaseException) -> BaseException:
 
 
 class KnownAnswers:
-    """Answers to short reads, each of them given again until something is committed, by whichever process.
+    """Answers to short reads, each repeated until any process commits something.
 
     SQLite tells whether anything was (`PRAGMA data_version`), and is asked once for all that the event loop has ready at that moment.
     What the loop was given before can depend only on commits that the answer counts; what it is given afterwards comes behind
@@ -395,7 +395,7 @@ class KnownAnswers:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._tx = SqliteTx(connection, 0, nobody_listens)
-        # Each was read after the version was; so if it is the same later, nothing was committed since.
+        # Each was read after the version: while that stays the same, nothing has been committed since.
         self._answers: dict[Question, Any] = {}
         self._version = 0
         self._checked_by: asyncio.AbstractEventLoop | None = None
@@ -409,7 +409,7 @@ class KnownAnswers:
         answer = self._answers.get(question, _UNKNOWN)
         if answer is _UNKNOWN or not self._is_unchanged():
             answer = answer_in(self._tx, question)
-            # This may be a later state than the one that was checked, and nobody sees an earlier one after it.
+            # This may be a later state than the one that was checked, and nobody may see an earlier one after it.
             self._checked_by = None
             if _is_small(answer):
                 if len(self._answers) >= MAX_KNOWN_ANSWERS:
@@ -419,7 +419,7 @@ class KnownAnswers:
         return answer.copy() if isinstance(answer, list) else answer
 
     def committed(self) -> None:
-        """Called after every commit of this process, so that one that writes all the time asks without checks that are in vain."""
+        """Called after every commit of this process, so that a process that writes all the time is spared checks that are bound to fail."""
         self._is_outdated = True
 
     def _is_unchanged(self) -> bool:

@@ -314,7 +314,7 @@ class LedgerProvider(Protocol):
     name: str
 
     async def clients(self, connections: Sequence[ConnectionRef]) -> list[LedgerClient]:
-        """Returns the clients of these connections, the default ones first. None of a connection whose clients are not told."""
+        """Returns the clients of these connections, the default ones first. Leaves out those whose provider names no clients."""
 
     async def open(self, connection: ConnectionRef, client_id: str | None) -> ClientBooks:
         """Opens this client, or the connection's default one. Raises BadRequest if there is no such client."""

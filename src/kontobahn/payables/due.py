@@ -1,4 +1,4 @@
-"""The due list: what is to be transferred and when, with what becomes dearer after today on top."""
+"""The due list: what is to be transferred and when, with what costs more after today at the top."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Session:
             raise
         except (imaplib.IMAP4.error, UnicodeEncodeError) as error:
             raise Unread("sign_in", str(error)) from None
-        # Some servers offer more once it is known who asks.
+        # Some servers offer more once somebody has signed in.
         answer, said = connection.capability()
         if answer == "OK":
             connection.capabilities = tuple(_text(said).upper().split())
@@ -114,7 +114,7 @@ class Session:
         """Returns the numbers of messages above this one that came on this day or later, in their order."""
         day = f"{since.day:02}-{_MONTHS[since.month - 1]}-{since.year}"
         said = self._ask("SEARCH", "UID", f"{after + 1}:*", "SINCE", day)
-        # `n:*` always names the last one, also if its number is lower.
+        # `n:*` always includes the last message, even if its number is lower.
         return sorted({int(word) for word in _text(said).split() if word.isdigit() and int(word) > after})
 
     def message(self, number: int) -> bytes | None:
@@ -139,7 +139,7 @@ class Session:
 
     def delete(self, number: int) -> None:
         if "UIDPLUS" not in self._connection.capabilities:
-            # Without it, only everything that is marked could be removed, also what others have marked.
+            # Without it, one can only remove everything that is marked, including what others have marked.
             raise Unread("cannot_delete")
         self._ask("STORE", str(number), "+FLAGS.SILENT", r"(\Deleted)")
         self._ask("EXPUNGE", str(number))

@@ -38,7 +38,7 @@ from kontobahn.payables.store import PayableRow
 from kontobahn.threads import Pool, work_for
 from kontobahn.vault import Vault
 
-# The files of a mail that may be invoices: XML and PDF, also of mails that were forwarded inside it. Pure.
+# The files of a mail that may be invoices: XML and PDF, including those of mails forwarded inside it. Pure.
 
 
 # A mail of a person has a handful.

@@ -68,7 +68,7 @@ class Decision(NamedTuple):
 
     @property
     def user_id(self) -> str:
-        """The person, also where a key of theirs is used."""
+        """The person, even where a key of theirs is used."""
         return self.principal.user_id or ""
 
 
@@ -287,7 +287,7 @@ async def receive_file(call: Call, query: FilesQuery, body: Upload) -> Data[Paya
 
 
 async def _organization(call: Call, organization_id: str | None, connection_id: str | None) -> str:
-    """Returns the organisation asked for, else that of the books, else the caller's own. Raises Conflict if both are told and differ."""
+    """Returns the organisation asked for, else that of the books, else the caller's own. Raises Conflict if both are given and differ."""
     if connection_id is None:
         return call.principal.organization(organization_id)
     connection = await call.read_inline(find_connection, call.principal, connection_id)

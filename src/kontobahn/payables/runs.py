@@ -381,7 +381,7 @@ def _stop(tx: Tx, row: DueRow, actor: Actor) -> None:
 
 
 def _as_payment(tx: Tx, order: RunOrder, run: RunRow, planned: PlannedPayment) -> NewPayment:
-    # The name that a bank has told is the one that its check of the payee finds.
+    # The name that a bank has reported is the one that its check of the payee finds.
     told = payments.payee_name(tx, run.organization_id, planned.iban)
     return NewPayment(
         account_id=str(run.account_id), amount=from_minor(planned.amount_minor),

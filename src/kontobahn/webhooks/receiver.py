@@ -1,4 +1,4 @@
-"""A receiver of events: the contract's one URL (`endpoint.py`), or one of the further endpoints (`further.py`).
+"""A receiver of events: the contract's one URL, or one of the further endpoints (`endpoints.py`).
 
 Its row, its signing secrets, and whether it was stopped. Whether a URL may be connected to is decided by outbound.py; callers check
 there before they save one.

@@ -96,7 +96,7 @@ class Reading:
         self.reports: list[StatusReport] = []
 
     def add(self, plain: Plain) -> None:
-        """Reads one download. One that cannot be read is told, and nothing is taken from it."""
+        """Reads one download. One that cannot be read is reported, and nothing is taken from it."""
         part = _Part()
         try:
             for item in read(plain.file, plain.name, unbalanced=True):  # type: ignore[arg-type]

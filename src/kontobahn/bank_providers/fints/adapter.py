@@ -433,7 +433,7 @@ class FintsProvider(FilePayments):
 
 
 def _library(name: str) -> tuple[Callable[..., Any], type[Exception], Any]:
-    """Returns a function of `work.py`, and the library's exceptions for a broken connection and a refusal."""
+    """Returns a function of `client.py`, and the library's exceptions for a broken connection and a refusal."""
     from kontobahn.bank_providers.fints import client
     from kontobahn.bank_providers.fints.client import BankError, FinTSConnectionError
 

@@ -152,7 +152,7 @@ class Bookings(NamedTuple):
     facts: list[TransactionFacts]
     next_id: int | None
     last_id: int
-    # Rows that could not be read; without an account, if not even that can be told.
+    # Rows that could not be read; without an account, if not even that is legible.
     not_read: list[NotRead]
 
 
@@ -303,7 +303,7 @@ def _transaction_facts(row: Transaction, cents: int, is_pending: bool, is_duplic
 
 
 def _read_singly(content: bytes, not_read: list[NotRead]) -> tuple[list[Transaction], Meta | None]:
-    """Reads a page in which something is unexpected: each row for itself, and one that cannot be read is laid aside and told."""
+    """Reads a page in which something is unexpected: each row by itself; one that cannot be read is left out and reported."""
     page = _decode_rows(content)
     rows: list[Transaction] = []
     for raw in page.data:

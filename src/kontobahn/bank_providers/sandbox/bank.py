@@ -235,7 +235,7 @@ def connect(
     *,
     consent_days: int | None = None,
 ) -> SandboxConnection:
-    """Creates a connection that a person has consented to, with its accounts and their history: made up, unless it is `told`."""
+    """Creates a connection that a person has consented to, with its accounts and their history: made up, unless `told` gives it."""
     store.begin_change(tx)
     now = store.bank_now(tx)
     row = SandboxConnection(

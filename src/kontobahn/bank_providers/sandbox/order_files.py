@@ -411,7 +411,7 @@ class _Desk:
 
 
 def _follow(tx: Tx, customer: str, iban: str, account: OrderAccount) -> int:
-    """Returns the balance that the bank goes on with.
+    """Returns the balance that the bank continues from.
 
     Whoever has not imported all its statements yet has one of its earlier balances. Any other is from a statement of elsewhere.
     """

@@ -154,7 +154,7 @@ def can_pay(account: AccountRow, templates: str) -> bool:
 
 
 def of_connection(tx: Tx, organization_id: str, connection_id: str) -> list[AccountRow]:
-    """The accounts that the connection reaches, also where another one is theirs as well."""
+    """The accounts that the connection reaches, including those that another one reaches as well."""
     condition = f"organization_id = ? AND id IN ({_REACHED}) ORDER BY id"
     return ACCOUNTS.all(tx, condition, organization_id, organization_id, connection_id)
 

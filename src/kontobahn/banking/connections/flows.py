@@ -150,7 +150,7 @@ def _is_abandoned(row: ConnectionRow, now: int) -> bool:
 
 
 def remove_of_user(tx: Tx, user_id: str) -> list[ConnectionRow]:
-    """Removes a user's connections and flows, also those of an agency's clients: a connection belongs to its person."""
+    """Removes a user's connections and flows, including those of an agency's clients: a connection belongs to its person."""
     # The flows first: one that is being finished becomes a connection, which must be among those removed.
     for flow in FLOWS.all(tx, "owner_user_id = ? ORDER BY organization_id, pending_token", user_id):
         store.lock(tx, flow.organization_id, flow.pending_token)

@@ -217,7 +217,7 @@ def twins(tx: Tx, organization_id: str | None = None) -> list[Twin]:
 def tell_balance(
     tx: Tx, account: AccountRow, connection_id: str, balance_minor: int | None, day: date | None = None, *, is_later: bool = True,
 ) -> AccountRow:  # fmt: skip
-    """Keeps the balance that a connection reports for a day (today, if it names none), unless another has told a later one.
+    """Keeps the balance that a connection reports for a day (today, if it names none), unless another has reported a later one.
 
     One that reports none any more takes back only what it reported itself. `is_later`: later than what was told of the same day.
     """

@@ -376,7 +376,7 @@ def _remove_accounts(tx: Tx, organization_id: str, connection_id: str, large: in
             tx.run("DELETE FROM banking_statements WHERE account_id = ?", account_id)
             tx.run("DELETE FROM banking_statement_spans WHERE account_id = ?", account_id)
             _forget_merges(tx, organization_id, account_id)
-            # A file that is being imported finds that it may no more.
+            # An import that is under way finds its claim gone, and gives up.
             tx.run(
                 "DELETE FROM banking_arrivals WHERE organization_id = ? AND account_id = ?", organization_id, account_id
             )

@@ -474,7 +474,7 @@ class StatementImport:
             self._ingest.add(entries_of(self._statement, context, shared))
 
     def _attach(self, plan: Plan, identity: str | None, balance: int | None) -> None:
-        """Tells the payments of a batch with its sum, which another file has as one booking."""
+        """Shows the payments of a batch with its sum, which another file has as one booking."""
         wanted = {number: row for row, numbers in plan.parts.items() for number in numbers}
         if not wanted:
             return
@@ -529,7 +529,7 @@ def arrive(
     as the bookings of the bank that they are. Raises StatementError as the transaction that imports the file would."""
     every = db.read_now(_places, organization_id, file)
     there = [place for place in every if place.account is not None]
-    # If any of them is seen before the file is imported, all must be judged before.
+    # If entries of any account are seen before the file is imported, all statements must be judged by then.
     has_reports = any(isinstance(part, StatusReport) for part in file.parts)
     there = there if any(place.is_large for place in there) and not has_reports else []
     new = [place for place in every if place.account is None and (place.is_large or there)]
@@ -595,7 +595,7 @@ def _foresee(tx: Tx, places: list[_Place], allow_gaps: bool, unbalanced: bool) -
                 continue
             judge = Judge(known, read, currency, unbalanced=unbalanced)
             judged = judge.judge()
-            # The parts of a batch whose sum is in the same file are told with a row that is not there yet.
+            # The parts of a batch are shown with the row of its sum. If that is in the same file, there is no such row yet.
             if judged is None or not any(row < 0 for row in judged.plan.parts):
                 foresight[read.entries_at] = Foreseeing(judged)
             if judged is not None:
@@ -608,7 +608,7 @@ def _foresee(tx: Tx, places: list[_Place], allow_gaps: bool, unbalanced: bool) -
 
 
 def _sliced(place: _Place, foresight: Foresight) -> Iterator[tuple[ReadStatement, RenderContext, dict[int, Booking]]]:
-    """Yields the statements whose entries can be written before: up to what would have to be compared with rows that are not there."""
+    """Yields statements whose entries can be written beforehand: up to the first to be compared with rows that do not exist yet."""
     had_booked = False
     for read in place.statements:
         own = place.own_ibans[read.entries_at]

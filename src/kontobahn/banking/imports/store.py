@@ -339,7 +339,7 @@ def begins_on(tx: Tx, account_id: int, span: int) -> str:
     return chain[0].known.begins_on
 
 
-# --- All that a statement is compared with
+# --- Everything that a statement is compared with
 
 
 class Judged(NamedTuple):
@@ -353,7 +353,7 @@ class Judged(NamedTuple):
 
 
 class Known:
-    """All that the statements of an account have told."""
+    """Everything that is known from the statements of an account."""
 
     def __init__(self, tx: Tx, account_id: int) -> None:
         self._tx = tx
@@ -392,7 +392,7 @@ class Known:
 
 
 class Foreseen(Known):
-    """The same, and what the statements of a file would tell that is not imported yet. Its bookings have numbers below zero."""
+    """The same, as if some statements of a file were imported already. Their bookings have negative numbers."""
 
     def __init__(self, tx: Tx, account_id: int) -> None:
         super().__init__(tx, account_id)

@@ -220,7 +220,7 @@ class Rewrite(NamedTuple):
     row: StoredRow
     account_id: int
     columns: Changed | None = None
-    # The parts of a batch, told with its sum; an empty list takes them back.
+    # The parts of a batch, shown with its sum; an empty list takes them back.
     details: list[TransactionDetail] | None = None
 
 
@@ -417,7 +417,7 @@ def _set_aliases(tx: Tx, organization_id: str, numbers: list[int], account_id: i
 
 
 def later_balance(account: AccountRow, merged: AccountRow) -> AccountRow:
-    """Returns the account whose balance was told last."""
+    """Returns the account whose balance was reported last."""
     is_later = (merged.balance_on or "") > (account.balance_on or "")
     return merged if merged.balance is not None and (account.balance is None or is_later) else account
 

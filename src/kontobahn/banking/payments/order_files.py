@@ -251,7 +251,7 @@ class Selection(NamedTuple):
     account_id: int | None
     payment_ids: Sequence[int] | None
     template: Template | None
-    # Also orders that were fetched one by one; whoever says so knows that those files were not uploaded.
+    # Orders that were fetched one by one too; whoever says so knows that those files were not uploaded.
     include_taken: bool
 
 

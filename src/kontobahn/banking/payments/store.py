@@ -417,7 +417,7 @@ def take_payee_name(tx: Tx, row: PaymentRow, actor: audit.Actor) -> None:
 
 
 def payee_name(tx: Tx, organization_id: str, iban: str) -> str | None:
-    """Returns the name of an account's holder that a bank has told and somebody has taken over."""
+    """Returns the name of an account's holder that a bank has reported and somebody has accepted."""
     row = tx.one("SELECT name FROM banking_payees WHERE organization_id = ? AND iban = ?", organization_id, iban)
     return None if row is None else str(row[0])
 

@@ -126,7 +126,7 @@ class Gathered(Collection[TransactionFacts]):
 
 
 def _fields_of(facts: TransactionFacts) -> tuple[Any, ...]:
-    """Returns all that is told of it, with its texts; without the facts themselves."""
+    """Returns all fields of the booking, with its texts, without the facts themselves."""
     return (*reported(facts)[:-2], texts_of(facts))
 
 

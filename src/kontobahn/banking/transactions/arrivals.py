@@ -2,7 +2,7 @@
 
 Those of a new account are seen by nobody, because an account that does not exist has no transactions. Their numbers lie so far ahead
 that others take theirs below them meanwhile; the transaction that creates the account moves the counters beyond them. What comes for an
-account that is there is seen (`store_ahead`), as if it came page by page; a file of statements claims the account before.
+existing account is seen at once (`store_ahead`), as if it came page by page; a file of statements claims the account first.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from kontobahn.errors import StillRunning
 
 # From this many bookings on.
 LARGE = 5_000
-# The numbers that are left to others while they are written.
+# The numbers that others may take while these rows are written.
 HEADROOM = 10_000_000
 LEASE_SECONDS = 60
 ROWS_AT_ONCE = 5_000
 _ALL = 1 << 62
-# Of chunks, each of which has some thousand bookings.
+# The most chunks of a slice; each has some thousand bookings.
 MAX_CHUNKS = 10
 _LEASE = leases.Lease("banking_arrivals", key=("organization_id", "account_id"), seconds=LEASE_SECONDS)
 
@@ -66,7 +66,7 @@ class Expected(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Rows of one part that are written, and what they come to."""
+    """Rows of one part that are written, with their sums."""
 
     rows: NewRows
     first_id: int
@@ -128,11 +128,11 @@ class Arrivals(NamedTuple):
 
 
 class Claim:
-    """An account that is there, whose statements one process imports."""
+    """The claim of one process to import statements into an existing account."""
 
     def __init__(self, organization_id: str, account_id: int, until: int) -> None:
         self.organization_id, self.account_id = organization_id, account_id
-        # Nobody else can have claimed it until this very moment.
+        # The end of the lease. It also identifies the claim, because nobody else can claim the account before then.
         self._until = until
         self._renewed_at = time.monotonic()
 
@@ -145,7 +145,7 @@ class Claim:
         )  # fmt: skip
 
     def end(self, tx: Tx) -> bool:
-        """Ends it with the import. Returns False if it is no longer held."""
+        """Ends the claim together with the import. Returns False if it is no longer held."""
         return bool(
             tx.run(
                 "DELETE FROM banking_arrivals WHERE organization_id = ? AND account_id = ? AND lease_until = ?",
@@ -154,7 +154,7 @@ class Claim:
         )  # fmt: skip
 
     def keep(self, db: Database) -> None:
-        """Puts its end off, if that is due."""
+        """Renews the lease, if that is due."""
         if time.monotonic() - self._renewed_at > LEASE_SECONDS / 6:
             self._until = db.write_now(self._put_off)
             self._renewed_at = time.monotonic()
@@ -229,7 +229,7 @@ def _begin(tx: Tx, organization_id: str, expected: list[Expected]) -> list[_Numb
 
 
 def _write(db: Database, organization_id: str, account: Expected, numbers: _Numbers) -> dict[Hashable, Written] | None:
-    """Writes the rows. Returns what they come to; None if they were given up, because the machine stood still for long."""
+    """Writes the rows. Returns their sums; None if they were given up, because the machine stood still for too long."""
     owner = Owner(organization_id, numbers.account_id, account.iban, numbers.connection_id)
     parts: dict[Hashable, Written] = {}
     count, length = 0, 1
@@ -264,7 +264,7 @@ def _write_some(tx: Tx, organization_id: str, account_id: int, rows: list[tuple[
     return True
 
 
-# --- Accounts that are there
+# --- Existing accounts
 
 
 def claim(tx: Tx, organization_id: str, account_id: int) -> Claim:
@@ -302,8 +302,8 @@ def store_ahead(
     *,
     all_of_them: bool = False,
 ) -> Ahead | None:
-    """Stores the bookings, but for the last of them unless `all_of_them`. `account` returns the account as it is under its lock; None if it
-    is gone, as is what this returns then.
+    """Stores the bookings, except for the last chunk unless `all_of_them`. `account` locks the account and returns it. Returns None if
+    that finds none.
 
     A process that dies leaves what it has stored: each is a booking of the bank, and is recognised when the bank reports it again.
     """
@@ -340,7 +340,7 @@ def _store_some(
 
 
 def give_up(db: Database, arrivals: Arrivals) -> None:
-    """Removes those rows that no account was created for, and lets go of accounts whose statements were not imported."""
+    """Removes rows that no account was created for, and releases accounts whose statements were not imported."""
     for organization_id, account_id in {(one.organization_id, one.account_id) for one in arrivals.by_key.values()}:
         _remove(db, organization_id, account_id)
     for claimed in arrivals.claims.values():
@@ -353,7 +353,7 @@ def _gave_up(tx: Tx, claimed: Claim) -> bool:
 
 
 def sweep(db: Database) -> None:
-    """Removes rows that no process works on any more, and lets go of accounts."""
+    """Removes rows that no process works on any more, and releases the accounts."""
     for organization_id, account_id in db.read_now(_abandoned):
         if db.read_now(look_up, organization_id, account_id) is not None:
             _let_go(db, organization_id, account_id, was_broken_off=True)
@@ -366,14 +366,14 @@ def _abandoned(tx: Tx) -> list[Row]:
 
 
 def _let_go(db: Database, organization_id: str, account_id: int, *, was_broken_off: bool) -> None:
-    """Makes what is left of statements that were not imported what it is without them: bookings that no statement contains yet."""
+    """Detaches bookings from statements that were not imported after all: until one is, no statement contains them."""
     after: int | None = 0
     while after is not None:
         after = db.write_now(_let_go_of_some, organization_id, account_id, after, was_broken_off)
 
 
 def _let_go_of_some(tx: Tx, organization_id: str, account_id: int, after: int, was_broken_off: bool) -> int | None:
-    """Returns the last that was looked at; None if there are no more."""
+    """Returns the last booking that was looked at; None if there are no more."""
     account = look_up(tx, organization_id, account_id)
     connections.lock_accounts(tx, organization_id, [account.iban if account else None])
     if not tx.run(
@@ -395,7 +395,7 @@ def _let_go_of_some(tx: Tx, organization_id: str, account_id: int, after: int, w
     tx.run("DELETE FROM banking_arrivals WHERE organization_id = ? AND account_id = ?", organization_id, account_id)
     row = account and connections.look_up(tx, organization_id, account.connection_id)
     if row and was_broken_off:
-        # Whoever was to be told of what came is told by whoever tidies up.
+        # The process that stored them died before it could announce them.
         emit_refresh_complete(tx, row, "manual", of_connection(tx, organization_id, row.id))
     return None
 

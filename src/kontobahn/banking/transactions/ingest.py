@@ -223,7 +223,7 @@ class TransactionIngest:
         self._tx.run(_INTO_STATEMENT, statement, booked_on, balance, ref, source, self._account.id, known.id)
 
     def _join(self, batch: Parts) -> None:
-        """Makes one fact of a batch that is a sum here and its parts there: the parts are told with the sum."""
+        """Makes one fact of a batch that is a sum here and its parts there: the parts are shown with the sum."""
         sums, parts = batch
         if len(parts) > 1:
             [known] = sums
@@ -350,7 +350,7 @@ def chunks(bookings: Iterable[Reported]) -> Iterator[list[Reported]]:
 
 
 def details_of(parts: Iterable[TransactionFacts]) -> list[TransactionDetail]:
-    """The payments of a batch, to be told with its sum."""
+    """The payments of a batch, to be shown with its sum."""
     return [_detail(part) for part in parts]
 
 

@@ -208,7 +208,7 @@ class Recognition:
     # --- Ways of recognising
 
     def _possible(self, found: Sequence[KnownRow], booking: Reported) -> Sequence[KnownRow]:
-        """Leaves out what another statement contains: it is none of this one, and of some amounts there are thousands."""
+        """Leaves out what another statement contains: it cannot belong to this one, and of some amounts there are thousands."""
         if booking.statement is None or not found:
             return found
         key = id(found), booking.statement
@@ -268,7 +268,7 @@ class Recognition:
         return None
 
     def _same_payment(self, booking: Reported) -> KnownRow | None:
-        """The payer's own id of the payment: on the same day, or within a week of what was announced or told during the day."""
+        """The payer's own id of the payment: on the same day, or within a week of what was announced or reported during the day."""
         if booking.end_to_end_id is None:
             return None
         same = self._by_end_to_end.get((booking.amount_minor, booking.end_to_end_id), ())

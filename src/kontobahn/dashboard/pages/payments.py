@@ -85,7 +85,7 @@ class Facts(NamedTuple):
     history: list[PaymentEvent]
     # Open orders of its kind from the same account, with itself, that may go into a file.
     bundle: int
-    # The name of the payee that a bank has told and somebody has taken over.
+    # The name of the payee that a bank has reported and somebody has accepted.
     known_name: str | None
     # The person who made a payment that waits for a release; empty if a key of nobody did.
     maker: str

@@ -318,7 +318,7 @@ def _hand_in(tx: Tx, visit: Visit, content: bytes) -> HandedIn:
 
 
 def _order_accounts(tx: Tx, controls: SandboxControls, organization_id: str) -> dict[str, OrderAccount]:
-    """The accounts that are kept by files, and those at the sandbox bank. An account at another bank is none of its."""
+    """The accounts that are kept by files, and those at the sandbox bank. Accounts at other banks are not its business."""
     rows = connections.listing(tx, (organization_id,))
     by_files = {row.id for row in rows if row.provider == FILES}
     found = {

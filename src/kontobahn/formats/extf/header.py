@@ -292,7 +292,7 @@ def _waehrung(fields: dict[str, str]) -> str:
 
 
 def _skr(text: str) -> str:
-    """Returns the chart as DATEV writes it: 03, also where the file says 3 or SKR03."""
+    """Returns the chart as DATEV writes it: 03, even where the file says 3 or SKR03."""
     digits = text.upper().removeprefix("SKR").strip()
     return digits.lstrip("0").zfill(2) if is_digits(digits, 4) and digits.strip("0") else text
 

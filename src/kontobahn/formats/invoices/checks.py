@@ -171,7 +171,7 @@ class Term:
 
 
 class Presence:
-    """Several terms at once: most invoices have what they need, which is told without a step in Python for each term and line."""
+    """Several terms at once: most invoices have what they need, which is found out without a step in Python for each term and line."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
         lasts: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -236,7 +236,7 @@ _DOCUMENT: Mapping[str, int] = {}
 
 
 class Broken(NamedTuple):
-    """A broken rule, the term that it is told at, and the numbers of the groups around it."""
+    """A broken rule, the term that it is reported at, and the numbers of the groups around it."""
 
     rule: str
     term: str

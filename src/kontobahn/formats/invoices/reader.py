@@ -52,7 +52,7 @@ from kontobahn.formats.invoices.source import (
 from kontobahn.xml_text import Part, Unusual, decoded
 
 _MAX_DIGITS = 14  # in hundredths: what money.MAX_AMOUNT allows
-_MAX_FAULTS = 1_000  # a file of faults only is told by its first thousand
+_MAX_FAULTS = 1_000  # of a file that is nothing but faults, the first thousand are reported
 _DECIMAL = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})", re.ASCII)
 _DAY = re.compile(r"(\d{4})(-?)(\d\d)\2(\d\d)(?:Z|[+-]\d\d:\d\d|T.*|\d{4,6})?", re.ASCII)
 _BLANKS = re.compile(r"\s+")

@@ -98,7 +98,7 @@ class RuleSet:
                 yield Broken(id_, term.name, numbers, {"value": str(value)[:60]})
 
     def finding(self, fault: Fault) -> Finding | None:
-        """Returns what is told about a fault, or None if this set does not have its rule."""
+        """Returns what is reported of a fault, or None if this set does not have its rule."""
         rule = self.rules.get(fault.rule)
         if rule is None:
             return None

@@ -372,7 +372,7 @@ def _act(
 
 
 def _doubt_second_payments(ids: list[str], found: dict[str, list[Proposal]]) -> None:
-    """Only the first payment of a document is clear, also where nothing acts alone and both wait for a person."""
+    """Only the first payment of a document is clear, even where nothing acts alone and both wait for a person."""
     claimed: set[Key] = set()
     for id in ids:
         best = found[id][0] if found[id] else None

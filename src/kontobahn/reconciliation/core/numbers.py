@@ -358,7 +358,7 @@ def _runs(tokens: tuple[Token, ...]) -> Iterator[tuple[int, int, str, str]]:
     for first in range(count):
         joined = dotted = ""
         has_digits = False
-        # Zeros lead a run of digits, also one that goes on over a gap: `00 123`.
+        # Zeros lead a run of digits, even one that continues after a gap: `00 123`.
         leads = True
         for last in range(first, min(first + MAX_RUN, count)):
             token = tokens[last]
