@@ -366,7 +366,7 @@ def tell_age(call: Call, as_of: int | None) -> None:
         call.headers[AS_OF.lower().encode()] = f"{to_datetime(as_of):%Y-%m-%dT%H:%M:%SZ}".encode()
 
 
-def age_told(call: Call) -> datetime | None:
+def stated_age(call: Call) -> datetime | None:
     told = call.headers.get(AS_OF.lower().encode())
     return None if told is None else datetime.fromisoformat(told.decode())
 

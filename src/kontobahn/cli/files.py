@@ -231,13 +231,13 @@ def _import_one(
         report = refusal.report
         outcome["error"] = str(refusal)
     except LooksBooked as refusal:
-        told = _told(refusal.protocol.refused, refusal.protocol.warnings)
+        told = _findings(refusal.protocol.refused, refusal.protocol.warnings)
         return {**outcome, **told, "refused_count": refusal.protocol.refused_count, "error": str(refusal)}
     except (ExtfError, Refusal) as error:
         return {**outcome, "error": str(error)}
     return {
         **outcome,
-        **_told(report.refused, report.warnings),
+        **_findings(report.refused, report.warnings),
         "batch": None if outcome["error"] else report.batch,
         "kategorie": report.category,
         "client_id": report.client_id,
@@ -248,7 +248,7 @@ def _import_one(
     }
 
 
-def _told(refused: list[RowError], warnings: list[RowWarning]) -> dict[str, Any]:
+def _findings(refused: list[RowError], warnings: list[RowWarning]) -> dict[str, Any]:
     return {
         "refused": [{"zeile": row.line, "spalte": row.column, "grund": row.reason} for row in refused],
         "warnings": [

@@ -158,11 +158,11 @@ async def ask(visit: Visit, chosen: ChosenBooks, area: Area, question: Callable[
 
 async def writer(visit: Visit, connection_id: str, client_id: str) -> Callable[[str], str]:
     """Returns a function that writes an account as this client does, for a page that is not about one fiscal year."""
-    clients = await clients_told(visit)
+    clients = await clients_in_time(visit)
     return lambda konto: as_written(clients, connection_id, client_id, konto)[0]
 
 
-async def clients_told(visit: Visit) -> list[LedgerClient]:
+async def clients_in_time(visit: Visit) -> list[LedgerClient]:
     """Returns the clients, or none if the books do not answer in time."""
     try:
         async with asyncio.timeout(BOOKS_SECONDS):

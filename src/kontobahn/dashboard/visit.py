@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
 from kontobahn.api.bodies import Receive
-from kontobahn.api.call import Call, Context, age_told, check_allowed
+from kontobahn.api.call import Call, Context, check_allowed, stated_age
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import ClientAddress, Exchange, send_file
 from kontobahn.api.idempotency import StoredAnswer
@@ -156,7 +156,7 @@ class Visit:
             async with call.charge():
                 return await endpoint.handler(call, **arguments)
         answer = await endpoint.handler(call, **arguments)
-        self.as_of = age_told(call) or self.as_of
+        self.as_of = stated_age(call) or self.as_of
         return answer
 
     # --- The form

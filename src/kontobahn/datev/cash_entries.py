@@ -154,12 +154,12 @@ class CashEntries:
             if error.status != 404:
                 raise
             return Progress(
-                "UNKNOWN", [self._told("DATEV kennt den Auftrag nicht mehr; sein Ergebnis ist nicht zu erfahren.")]
+                "UNKNOWN", [self._meldung("DATEV kennt den Auftrag nicht mehr; sein Ergebnis ist nicht zu erfahren.")]
             )
         pause = pause_seconds(sent.polls)
         if status == OPEN:
             if way.releases >= MAX_RELEASES and await self._jobs.discard(connection, sent.client_id, way.job_id):
-                return Progress("FAILED", [self._told("DATEV hat den Auftrag nicht begonnen.")])
+                return Progress("FAILED", [self._meldung("DATEV hat den Auftrag nicht begonnen.")])
             await self._release(connection, sent, notebook, way)
             return Progress("IN_PROGRESS", [], pause)
         if status not in _FINAL:
@@ -183,7 +183,7 @@ class CashEntries:
             return to_datetime(self._clock.now())
         return found if found.tzinfo else to_datetime(self._clock.now())
 
-    def _told(self, text: str) -> Meldung:
+    def _meldung(self, text: str) -> Meldung:
         return Meldung(None, text, to_datetime(self._clock.now()), "FEHLER")
 
 

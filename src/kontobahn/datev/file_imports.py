@@ -187,7 +187,7 @@ class FileImports:
             await self._send(connection, sent, notebook, file, way)
             return Progress("IN_PROGRESS", [], pause_seconds(sent.polls))
         text = f"Es ist nicht bekannt, ob die Datei {file.name} bei DATEV angekommen ist."
-        return Progress("UNKNOWN", [self._told(file.name, text, "FEHLER")])
+        return Progress("UNKNOWN", [self._meldung(file.name, text, "FEHLER")])
 
     async def _look(self, connection: ConnectionRef, sent: Transmission, file: SentFile, way: Way) -> Progress:
         path = f"clients/{part(sent.client_id)}/extf-files/jobs/{part(way.job_id)}"
@@ -197,22 +197,24 @@ class FileImports:
             if error.status != 404:
                 raise
             text = "DATEV kennt die Datei nicht mehr; ihr Ergebnis ist nicht zu erfahren."
-            return Progress("UNKNOWN", [self._told(file.name, text, "FEHLER")])
+            return Progress("UNKNOWN", [self._meldung(file.name, text, "FEHLER")])
         about_documents = [
-            self._told(None, f"Der Beleg {guid} ist in DATEV schon vorhanden, unter einer anderen Kennung.", "WARNUNG")
+            self._meldung(
+                None, f"Der Beleg {guid} ist in DATEV schon vorhanden, unter einer anderen Kennung.", "WARNUNG"
+            )
             for guid in way.known
         ]
         if job.result == "succeeded":
             if file.konto:
                 await self._db.write(note_person, sent, file.konto)
             text = "Die Datei liegt bei DATEV bereit; die Kanzlei übernimmt sie in die Buchführung."
-            return Progress("SUCCESS", [*about_documents, self._told(file.name, text, "INFO")])
+            return Progress("SUCCESS", [*about_documents, self._meldung(file.name, text, "INFO")])
         if job.result == "failed":
             text = (job.validation_details.words if job.validation_details else "") or "DATEV hat die Datei abgelehnt."
-            return Progress("FAILED", [*about_documents, self._told(file.name, text, "FEHLER")])
+            return Progress("FAILED", [*about_documents, self._meldung(file.name, text, "FEHLER")])
         return Progress("IN_PROGRESS", about_documents, pause_seconds(sent.polls))
 
-    def _told(self, name: str | None, text: str, kind: Meldungsart) -> Meldung:
+    def _meldung(self, name: str | None, text: str, kind: Meldungsart) -> Meldung:
         return Meldung(name, text, to_datetime(self._clock.now()), kind)
 
 

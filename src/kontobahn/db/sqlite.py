@@ -207,7 +207,7 @@ class SqliteEngine:
             return end.value
         with self._inline_lock:
             try:
-                answer = self._known_answers.to(question)
+                answer = self._known_answers.answer_to(question)
             except sqlite3.Error as error:
                 raise _translate_error(error) from error
         return finish_short(rounds, answer)
@@ -401,7 +401,7 @@ class KnownAnswers:
         self._checked_by: asyncio.AbstractEventLoop | None = None
         self._is_outdated = False
 
-    def to(self, question: Question) -> Any:
+    def answer_to(self, question: Question) -> Any:
         """Called by a task of the running event loop."""
         if self._is_outdated:
             self._is_outdated = False

@@ -284,7 +284,7 @@ def _note(tx: Tx, row: Transmission, state: TransmissionState, progress: str) ->
 def _settle(tx: Tx, row: Transmission, progress: Progress) -> Transmission:
     if progress.state not in FINAL and tx.now - row.created_at > GIVEN_UP_AFTER and row.state == "IN_PROGRESS":
         text = "Nach zwei Tagen wurde vom Anbieter noch kein Ergebnis genannt."
-        progress = Progress("UNKNOWN", [*progress.messages, _told(tx, text)])
+        progress = Progress("UNKNOWN", [*progress.messages, _meldung(tx, text)])
     moved = _move(
         tx, row, state=progress.state, messages=encode(progress.messages).decode(), lease_until=0,
         next_step_at=tx.now + progress.pause_seconds * SECOND,
@@ -311,12 +311,12 @@ def _stumble(tx: Tx, row: Transmission, error: ProviderError | Refusal, *, is_fi
     now = get(tx, row)
     if now.state == "OPEN" and is_final:
         text = error.message if isinstance(error, ProviderError) else str(error)
-        return _settle(tx, row, Progress("FAILED", [_told(tx, text)]))
+        return _settle(tx, row, Progress("FAILED", [_meldung(tx, text)]))
     wanted = error.retry_after_seconds if isinstance(error, ProviderError) else 0
     return _postpone(tx, row, max(wanted, min(SHORTEST_PAUSE * 2 ** min(row.attempt, 10), LONGEST_PAUSE)))
 
 
-def _told(tx: Tx, text: str) -> Meldung:
+def _meldung(tx: Tx, text: str) -> Meldung:
     return Meldung(dateiname=None, nachricht=text, zeitstempel=to_datetime(tx.now), typ="FEHLER")
 
 
@@ -330,7 +330,7 @@ def give_up(tx: Tx, connection: ConnectionRef) -> None:
         tx, f"organization_id = ? AND connection_id = ? AND {_IS_OPEN}", connection.organization_id, connection.id
     ):
         state: TransmissionState = "FAILED" if row.state == "OPEN" else "UNKNOWN"
-        told = [*messages_of(row), _told(tx, "Die Verbindung wurde vorher getrennt.")]
+        told = [*messages_of(row), _meldung(tx, "Die Verbindung wurde vorher getrennt.")]
         _settle(tx, row, Progress(state, told))
 
 

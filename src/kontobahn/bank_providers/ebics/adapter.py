@@ -284,7 +284,7 @@ class EbicsProvider(FilePayments):
 
     async def _rights(self, line: Line) -> Rights | None:
         """Asks what we may do. None if the bank does not tell."""
-        told = await self._told(line, "HTD") or await self._told(line, "HKD")
+        told = await self._fetch_if_offered(line, "HTD") or await self._fetch_if_offered(line, "HKD")
         if told is None:
             return None
         try:
@@ -296,7 +296,7 @@ class EbicsProvider(FilePayments):
             await self._save(line.organization_id, line.ref, line.access)
         return rights
 
-    async def _told(self, line: Line, order_type: str) -> bytes | None:
+    async def _fetch_if_offered(self, line: Line, order_type: str) -> bytes | None:
         try:
             return await self._client.fetch_small(line, order_type)
         except ProviderRefused as error:
@@ -310,7 +310,7 @@ class EbicsProvider(FilePayments):
         return await self._client.fetch_small(line, order_type)
 
     async def _ask_to_fetch(self, line: Line) -> None:
-        told = await self._told(line, "HAA")
+        told = await self._fetch_if_offered(line, "HAA")
         try:
             line.access.to_fetch = [] if told is None else read_to_fetch(told)
         except EbicsError as error:

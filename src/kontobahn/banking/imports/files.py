@@ -141,15 +141,15 @@ class ReadStatement(NamedTuple):
         )  # fmt: skip
 
 
-class Foreseeing(NamedTuple):
+class Forecast(NamedTuple):
     """A booked statement as it was judged before the transaction; None if it is one that was imported before."""
 
     judged: Judged | None
 
 
 # By the place of the statement.
-Foresight: TypeAlias = dict[int, Foreseeing]
-NO_FORESIGHT: Foresight = {}
+Forecasts: TypeAlias = dict[int, Forecast]
+NO_FORECASTS: Forecasts = {}
 
 
 class ReadFile:
@@ -164,7 +164,7 @@ class ReadFile:
         self.parts: list[ReadStatement | StatementWarning | StatusReport] = []
         # The entries of new accounts that are written already, by the place of their statement.
         self.arrivals = arrivals.NONE
-        self.foresight = NO_FORESIGHT
+        self.forecasts = NO_FORECASTS
         self._own_ibans = frozenset(own_ibans)
         self._spool: _Spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - closed by `close`
         try:

@@ -18,9 +18,9 @@ from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow, emit_refresh_complete
 from kontobahn.banking.imports import store
 from kontobahn.banking.imports.files import (
-    NO_FORESIGHT,
-    Foreseeing,
-    Foresight,
+    NO_FORECASTS,
+    Forecast,
+    Forecasts,
     ReadFile,
     ReadStatement,
     RenderContext,
@@ -39,7 +39,7 @@ from kontobahn.banking.imports.rules import (
     gaps,
     match,
 )
-from kontobahn.banking.imports.store import Foreseen, ImportResult, Judged, Known
+from kontobahn.banking.imports.store import ImportResult, Judged, Known, KnownAhead
 from kontobahn.banking.payments import submissions
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts
 from kontobahn.banking.transactions import arrivals
@@ -93,13 +93,13 @@ class StatementImporter:
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._warnings: list[StatementWarning] = []
         self._arrivals = arrivals.NONE
-        self._foresight = NO_FORESIGHT
+        self._forecasts = NO_FORECASTS
         # Accounts that no other file was imported into since this one was judged.
         self._unchanged: set[int] = set()
 
     def import_file(self, file: ReadFile) -> ImportResult:
         """Raises StatementError if the file contradicts what is known, or leaves a gap."""
-        self._arrivals, self._foresight = file.arrivals, file.foresight
+        self._arrivals, self._forecasts = file.arrivals, file.forecasts
         self._lock(file)
         for part in file.parts:
             match part:
@@ -140,7 +140,7 @@ class StatementImporter:
             self._tx, account, connection_id, read, self._own_ibans, unbalanced=self._unbalanced,
             arrived=arrived.parts.get(key) if arrived else None,
             ahead=self._arrivals.ahead.get(key) if is_unchanged else None,
-            foreseen=self._foresight.get(key) if is_unchanged else None,
+            forecast=self._forecasts.get(key) if is_unchanged else None,
         )  # fmt: skip
         statement.run(self._source)
         self._counts["statements" if statement.is_new else "repeated"] += 1
@@ -388,12 +388,12 @@ class StatementImport:
         unbalanced: bool,
         arrived: Written | None = None,
         ahead: Ahead | None = None,
-        foreseen: Foreseeing | None = None,
+        forecast: Forecast | None = None,
     ) -> None:
         self._tx = tx
         self._arrived = arrived
         self._ahead = ahead
-        self._foreseen = foreseen
+        self._forecast = forecast
         self.account = account
         self._connection_id = connection_id
         self._statement = statement
@@ -436,7 +436,7 @@ class StatementImport:
     def _run_booked(self, closing: Closing, source: str) -> None:
         tx, account_id = self._tx, self.account.id
         sha256, identity = self._statement.sha256, self._statement.identity
-        judged = self._foreseen.judged if self._foreseen else self.judge.judge()
+        judged = self._forecast.judged if self._forecast else self.judge.judge()
         if judged is None:
             self.is_new = False
             return
@@ -540,8 +540,8 @@ def arrive(
     for place in there:
         if place.account is not None:
             claims[place.account.id] = db.write_now(arrivals.claim, organization_id, place.account.id)
-    file.foresight = db.read_now(_foresee, new + there, allow_gaps, unbalanced)
-    found = arrivals.arrive(db, organization_id, [_expected(place, file.foresight) for place in new])
+    file.forecasts = db.read_now(_forecast, new + there, allow_gaps, unbalanced)
+    found = arrivals.arrive(db, organization_id, [_expected(place, file.forecasts) for place in new])
     file.arrivals = found._replace(claims=claims)
     for place in there:
         if place.is_large:
@@ -583,10 +583,10 @@ def _places(tx: Tx, organization_id: str, file: ReadFile) -> list[_Place]:
     return list(by_account.values())
 
 
-def _foresee(tx: Tx, places: list[_Place], allow_gaps: bool, unbalanced: bool) -> Foresight:
-    foresight: Foresight = {}
+def _forecast(tx: Tx, places: list[_Place], allow_gaps: bool, unbalanced: bool) -> Forecasts:
+    forecasts: Forecasts = {}
     for place in places:
-        known = Foreseen(tx, place.account.id if place.account else 0)
+        known = KnownAhead(tx, place.account.id if place.account else 0)
         before, booked = gaps(known.spans), list[tuple[int, Judge]]()
         currency = place.account.currency_code if place.account else place.facts.currency_code
         last = max((at for at, read in enumerate(place.statements) if read.opening.kind == "booked"), default=0)
@@ -597,26 +597,26 @@ def _foresee(tx: Tx, places: list[_Place], allow_gaps: bool, unbalanced: bool) -
             judged = judge.judge()
             # The parts of a batch are shown with the row of its sum. If that is in the same file, there is no such row yet.
             if judged is None or not any(row < 0 for row in judged.plan.parts):
-                foresight[read.entries_at] = Foreseeing(judged)
+                forecasts[read.entries_at] = Forecast(judged)
             if judged is not None:
                 bookings = judge.bookings if at < last else ()
                 span = known.take(read.closing, read.identity, judged, bookings, judge.texts)
                 booked += [] if span == store.NO_SPAN else [(span, judge)]
         if not allow_gaps:
             check_gaps(before, gaps(known.spans), booked)
-    return foresight
+    return forecasts
 
 
-def _sliced(place: _Place, foresight: Foresight) -> Iterator[tuple[ReadStatement, RenderContext, dict[int, Booking]]]:
+def _sliced(place: _Place, forecasts: Forecasts) -> Iterator[tuple[ReadStatement, RenderContext, dict[int, Booking]]]:
     """Yields statements whose entries can be written beforehand: up to the first to be compared with rows that do not exist yet."""
     had_booked = False
     for read in place.statements:
         own = place.own_ibans[read.entries_at]
         if read.opening.kind == "booked":
-            foreseen = foresight.get(read.entries_at)
-            if foreseen is None:
+            forecast = forecasts.get(read.entries_at)
+            if forecast is None:
                 return
-            judged, had_booked = foreseen.judged, True
+            judged, had_booked = forecast.judged, True
             if judged is None:
                 continue
             opens = judged.ends.opens_minor if judged.ends else None
@@ -627,9 +627,9 @@ def _sliced(place: _Place, foresight: Foresight) -> Iterator[tuple[ReadStatement
             yield read, RenderContext(own, None, None), {}
 
 
-def _expected(place: _Place, foresight: Foresight) -> Expected:
+def _expected(place: _Place, forecasts: Forecasts) -> Expected:
     parts: list[Part] = []
-    for read, context, shared in _sliced(place, foresight):
+    for read, context, shared in _sliced(place, forecasts):
         if context != read.rendered_for or (parts and context.identity is None):
             break
         parts.append(Part(read.entries_at, read.entry_count - len(shared), partial(entries_of, read, context, shared)))
@@ -648,12 +648,12 @@ def _store_ahead(db: Database, organization_id: str, place: _Place, file: ReadFi
         connection_id = str(db.write_now(ids.take, organization_id, "connection"))
         found = found._replace(connections={**found.connections, place.ref: connection_id})
     ahead = dict(found.ahead)
-    for read, context, shared in _sliced(place, file.foresight):
+    for read, context, shared in _sliced(place, file.forecasts):
         claim.keep(db)
         account = partial(_locked_account, organization_id, place, claim)
         delivery = delivery_of(connection_id, read)
         stored = arrivals.store_ahead(
-            db, account, delivery, _keeping(db, claim, entries_of(read, context, shared)), all_of_them=True
+            db, account, delivery, _renewing_claim(db, claim, entries_of(read, context, shared)), all_of_them=True
         )
         if stored is None:
             break
@@ -661,7 +661,7 @@ def _store_ahead(db: Database, organization_id: str, place: _Place, file: ReadFi
     return found._replace(ahead=ahead)
 
 
-def _keeping(db: Database, claim: arrivals.Claim, bookings: Iterable[Reported]) -> Iterator[Reported]:
+def _renewing_claim(db: Database, claim: arrivals.Claim, bookings: Iterable[Reported]) -> Iterator[Reported]:
     for number, booking in enumerate(bookings):
         if number % 1_000 == 0:
             claim.keep(db)

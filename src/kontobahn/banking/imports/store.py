@@ -391,7 +391,7 @@ class Known:
         return msgspec.json.decode(found[0], type=Transaction).description if found else ""
 
 
-class Foreseen(Known):
+class KnownAhead(Known):
     """The same, as if some statements of a file were imported already. Their bookings have negative numbers."""
 
     def __init__(self, tx: Tx, account_id: int) -> None:

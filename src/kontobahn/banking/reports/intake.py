@@ -222,7 +222,7 @@ def _arrived(db: Database, provider: str, prepared: Prepared) -> Prepared:
 
 async def _prepare(context: Context, provider: BankProvider, report: Report, person: PersonHere | None) -> Prepared:
     if isinstance(report, ConnectionFailed) and report.provider_ref and not report.is_certain:
-        return await _asked_again(context, provider, report, report.provider_ref)
+        return await _ask_again(context, provider, report, report.provider_ref)
     if not isinstance(report, ConnectionFinished) or report.snapshot is not None:
         return Prepared(report, report.snapshot if isinstance(report, ConnectionFinished) else None)
     since = await context.db.read(first_day_to_fetch, provider.name, report.provider_ref)
@@ -237,9 +237,7 @@ async def _prepare(context: Context, provider: BankProvider, report: Report, per
         )
 
 
-async def _asked_again(
-    context: Context, provider: BankProvider, report: ConnectionFailed, provider_ref: str
-) -> Prepared:
+async def _ask_again(context: Context, provider: BankProvider, report: ConnectionFailed, provider_ref: str) -> Prepared:
     """Returns what holds now: the failure, another one, or the success that overtook it."""
     since = await context.db.read(first_day_to_fetch, provider.name, provider_ref)
     try:

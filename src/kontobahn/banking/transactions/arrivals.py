@@ -156,10 +156,10 @@ class Claim:
     def keep(self, db: Database) -> None:
         """Renews the lease, if that is due."""
         if time.monotonic() - self._renewed_at > LEASE_SECONDS / 6:
-            self._until = db.write_now(self._put_off)
+            self._until = db.write_now(self._renew)
             self._renewed_at = time.monotonic()
 
-    def _put_off(self, tx: Tx) -> int:
+    def _renew(self, tx: Tx) -> int:
         until = _LEASE.ends_at(tx.now)
         moved = tx.run(
             "UPDATE banking_arrivals SET lease_until = ? WHERE organization_id = ? AND account_id = ? AND lease_until = ?",
@@ -276,7 +276,7 @@ def claim(tx: Tx, organization_id: str, account_id: int) -> Claim:
         organization_id, account_id, until,
     )  # fmt: skip
     if not added:
-        raise _being_imported()
+        raise _still_running()
     return Claim(organization_id, account_id, until)
 
 
@@ -285,10 +285,10 @@ def check_unclaimed(tx: Tx, organization_id: str, account_id: int) -> None:
     if tx.one(
         "SELECT 1 FROM banking_arrivals WHERE organization_id = ? AND account_id = ?", organization_id, account_id
     ):
-        raise _being_imported()
+        raise _still_running()
 
 
-def _being_imported() -> StillRunning:
+def _still_running() -> StillRunning:
     return StillRunning(
         "A large file is being imported into this account. Try again in a minute.", retry_after_seconds=5
     )
@@ -344,11 +344,11 @@ def give_up(db: Database, arrivals: Arrivals) -> None:
     for organization_id, account_id in {(one.organization_id, one.account_id) for one in arrivals.by_key.values()}:
         _remove(db, organization_id, account_id)
     for claimed in arrivals.claims.values():
-        if db.write_now(_gave_up, claimed):
-            _let_go(db, claimed.organization_id, claimed.account_id, was_broken_off=False)
+        if db.write_now(_give_up_claim, claimed):
+            _release(db, claimed.organization_id, claimed.account_id, was_broken_off=False)
 
 
-def _gave_up(tx: Tx, claimed: Claim) -> bool:
+def _give_up_claim(tx: Tx, claimed: Claim) -> bool:
     return claimed.is_held(tx) and _LEASE.give_up(tx, claimed.organization_id, claimed.account_id)
 
 
@@ -356,7 +356,7 @@ def sweep(db: Database) -> None:
     """Removes rows that no process works on any more, and releases the accounts."""
     for organization_id, account_id in db.read_now(_abandoned):
         if db.read_now(look_up, organization_id, account_id) is not None:
-            _let_go(db, organization_id, account_id, was_broken_off=True)
+            _release(db, organization_id, account_id, was_broken_off=True)
         else:
             _remove(db, organization_id, account_id)
 
@@ -365,14 +365,14 @@ def _abandoned(tx: Tx) -> list[Row]:
     return tx.all("SELECT organization_id, account_id FROM banking_arrivals WHERE lease_until <= ?", tx.now)
 
 
-def _let_go(db: Database, organization_id: str, account_id: int, *, was_broken_off: bool) -> None:
+def _release(db: Database, organization_id: str, account_id: int, *, was_broken_off: bool) -> None:
     """Detaches bookings from statements that were not imported after all: until one is, no statement contains them."""
     after: int | None = 0
     while after is not None:
-        after = db.write_now(_let_go_of_some, organization_id, account_id, after, was_broken_off)
+        after = db.write_now(_release_some, organization_id, account_id, after, was_broken_off)
 
 
-def _let_go_of_some(tx: Tx, organization_id: str, account_id: int, after: int, was_broken_off: bool) -> int | None:
+def _release_some(tx: Tx, organization_id: str, account_id: int, after: int, was_broken_off: bool) -> int | None:
     """Returns the last booking that was looked at; None if there are no more."""
     account = look_up(tx, organization_id, account_id)
     connections.lock_accounts(tx, organization_id, [account.iban if account else None])

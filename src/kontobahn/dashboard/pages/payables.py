@@ -167,7 +167,7 @@ async def payables_pdf(visit: Visit) -> Response:
 async def _sheet(visit: Visit, most: int | None = None) -> tuple[Sheet, str]:
     """Returns the whole list, or a little more than `most` rows of it, and whose books it is about."""
     status = visit.filters(PayableFilters).wanted.status
-    clients = await book_pages.clients_told(visit)
+    clients = await book_pages.clients_in_time(visit)
     rows, sums, before = list[tuple[Cell, ...]](), dict[str, list[int]](), ""
     books, days = set[tuple[str, str]](), set[date]()
     while found := await visit.read(store.latest, visit.organization_id, status or None, before, CSV_STEP_ROWS):

@@ -114,7 +114,7 @@ async def due_pdf(visit: Visit) -> Response:
 async def _due_sheet(visit: Visit) -> tuple[Sheet, str]:
     """Returns the list, and whose books it is about."""
     within = visit.filters(DueFilters).wanted.within
-    found, clients = await _due(visit, within), await books.clients_told(visit)
+    found, clients = await _due(visit, within), await books.clients_in_time(visit)
     sums: dict[str, list[int]] = {}
     for one in found:
         add_up(sums, one.row.currency_code, one.row.payable_minor, one.skonto_minor, one.amount_minor)
