@@ -62,7 +62,7 @@ _OTHERWISE = {
     "soll": "1 - soll",
     "generalumkehr": "1",
 }
-# The opposite of bookings that are no Generalumkehr. The opposite of one has another key, which only the rule knows (reversal_of).
+# Reverses bookings that are not a Generalumkehr themselves. To reverse one takes another key, which only `reversal_of` knows.
 INSERT_REVERSALS = (
     f"INSERT INTO books_bookings ({', '.join(_BOOKING_COLUMNS)})"
     f" SELECT {', '.join(_OTHERWISE.get(name, name) for name in _BOOKING_COLUMNS)} FROM books_bookings"
@@ -127,7 +127,7 @@ class Poster:
         self._cash_books = cash_book_of_account(tx, client) | dict([cash_book] if cash_book else [])
         self.moved_cash_books: set[str] = set()
         self._block = Block()
-        # The number of a booking that is copied, less that of its original.
+        # The difference between the number of a copied booking and that of its original.
         self._shift = 0
         # Documents whose tax is not written yet.
         self._documents: Documents = self._block.items
@@ -172,7 +172,7 @@ class Poster:
         return booking
 
     def add_reversal(self, original: Original, parts: list[Leg]) -> int:
-        """Posts the opposite of a booking that is no Generalumkehr, whose legs are given, and returns its id.
+        """Reverses a booking that is not a Generalumkehr itself, given its legs. Returns the id of the reversal.
 
         It is copied by a statement, so the originals of all that are added must follow on one another.
         """

@@ -47,7 +47,7 @@ _NO_CEILING = 1 << 62
 
 
 class Slices:
-    """Claimed books. Of its statements, each that reads sees what is committed, and each that writes is a slice of its own."""
+    """Claimed books. A statement that reads sees what is committed; one that writes is a slice of its own."""
 
     def __init__(self, db: Database, claimed: Claim) -> None:
         self._db = db
@@ -108,7 +108,7 @@ class Slices:
         self.in_rows(sql, list(rows), lambda tx, some: tx.many(sql, some))
 
     def in_rows(self, name: str, rows: list[T], fn: Callable[[Tx, list[T]], None]) -> None:
-        """Calls the function with some of the rows at a time, each time in a slice; of one name, slices get as long as fits."""
+        """Calls the function with some of the rows at a time, each time in a slice. Slices of one name grow to the length that fits."""
         start = 0
         while start < len(rows):
             length = self._lengths.get(name, FIRST_ROWS)

@@ -25,7 +25,7 @@ from kontobahn.money import amount_text
 
 # Deleting an organisation with all that belongs to it, for `kontobahn organizations delete`.
 #
-# What belongs to it is read from the database's own catalogue, so a new table is never forgotten. Records that have to
+# Its tables are read from the database's own catalogue, so a new table is never forgotten. Records that have to
 # be kept are never deleted: bookings, cash book entries and invoices stand in the way, the audit log and the credit
 # statement stay.
 

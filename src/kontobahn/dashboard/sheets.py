@@ -38,7 +38,7 @@ class Column(NamedTuple):
     right: bool = False
     # A balance, printed with its side as on the pages. In a CSV, Soll is positive and Haben negative.
     sided: bool = False
-    # Zeros say nothing here, so that none is printed outside a sum.
+    # Zeros say nothing here, so they are printed in sums only.
     sparse: bool = False
 
 

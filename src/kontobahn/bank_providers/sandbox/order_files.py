@@ -150,7 +150,7 @@ def answer_order_file(content: bytes, now: datetime, *, payees: bool = False) ->
 
 
 def read_order_file(content: bytes) -> OrderMessage:
-    """Raises BadRequest if it is no order file."""
+    """Raises BadRequest if it is not an order file."""
     root = _parsed(content)
     space = etree.QName(root).namespace or ""
     message = _find(root, "CstmrCdtTrfInitn")
@@ -378,7 +378,7 @@ def hand_in(tx: Tx, customer: str, accounts: Mapping[str, OrderAccount], content
 
 
 class _Desk:
-    """The money on the customer's accounts, which each order that is accepted takes some of."""
+    """The money on the customer's accounts; every order that is accepted reduces it."""
 
     def __init__(self, tx: Tx, customer: str, accounts: Mapping[str, OrderAccount]) -> None:
         self._tx = tx
@@ -478,7 +478,7 @@ def settle(tx: Tx, now: int) -> None:
 
 
 def _keep_by_files(tx: Tx, customer: str, iban: str, account_ref: str) -> None:
-    """Goes on with an account whose connection has ended: what was ordered from it stands in a statement, after its last balance."""
+    """Keeps an account whose connection has ended by files: what was ordered from it appears in a statement, after its last balance."""
     account, row = store.find_account(tx, account_ref), ACCOUNTS.one(tx, "customer = ? AND iban = ?", customer, iban)
     balance = account.balance_minor if account else 0
     if row is None:
@@ -549,7 +549,7 @@ def _statement(
     _add(head, "CreDtTm", now.isoformat(timespec="seconds"))
     statement = _add(message, "Stmt")
     _add(statement, "Id", f"SB{day:%Y%m%d}-{number}")
-    # Without a number of the year: that would have to follow on those of the account's statements from elsewhere.
+    # Without a yearly number, which would have to continue those of the account's statements from elsewhere.
     _add(statement, "CreDtTm", now.isoformat(timespec="seconds"))
     account = _add(statement, "Acct")
     _add(_add(account, "Id"), "IBAN", iban)
@@ -594,7 +594,7 @@ def _add_money(element: etree._Element, amount_minor: int) -> None:
     _add(element, "CdtDbtInd", "CRDT" if amount_minor >= 0 else "DBIT")
 
 
-# --- Looked at
+# --- Shown
 
 
 _LATEST = 20

@@ -402,7 +402,7 @@ def arrive(db: Database, provider: str, snapshot: Snapshot, pending_token: str |
     arrived = arrivals.arrive(db, organization_id, expected)
     large = [facts for facts in snapshot.accounts if found.count_of(facts.provider_ref) >= arrivals.LARGE]
     if connection_id is None and len(large) > len(arrived.by_key) and name not in arrived.connections:
-        # The number that it is going to have.
+        # The number that the connection is going to have.
         number = str(db.write_now(ids.take, organization_id, "connection"))
         arrived = arrived._replace(connections={**arrived.connections, name: number})
     number = connection_id or arrived.connections.get(name, "")
@@ -418,7 +418,7 @@ class _Reporter(NamedTuple):
 
     organization_id: str
     connection_id: str
-    # Of the flow that it is being made by, if it is not there yet.
+    # The token of the flow that makes the connection, if that does not exist yet.
     pending_token: str | None
     provider: str
     snapshot: Snapshot
@@ -441,11 +441,11 @@ class _Reporter(NamedTuple):
 def _store_ahead(
     db: Database, reporter: _Reporter, facts: AccountFacts, found: Gathered
 ) -> Iterator[tuple[Hashable, Ahead]]:
-    """Stores most of what is reported of an account that is there."""
+    """Stores most of what is reported of an existing account."""
     delivery = _delivery(reporter.connection_id, reporter.snapshot, facts, found)
     bookings, later = found.of_account(facts.provider_ref), list[Reported]()
     if reporter.pending_token is not None:
-        # Nobody could withdraw what a connection has announced that never was: that comes with the connection.
+        # Should the connection never be made, nothing would withdraw what it has announced: pending bookings are stored together with it.
         later = [one for one in found.of_account(facts.provider_ref) if one.status == "pending"]
         bookings = (one for one in found.of_account(facts.provider_ref) if one.status != "pending")
     ahead = arrivals.store_ahead(db, partial(reporter.account, facts), delivery, bookings)

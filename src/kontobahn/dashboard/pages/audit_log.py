@@ -227,7 +227,7 @@ DETAILS = {
     "website": N_("Website"),
     "with_user": N_("Person"),
 }
-# Ids, which say nothing to people, and a state that the action itself tells.
+# Ids, which say nothing to people, and a state that is plain from the action.
 LEFT_OUT = frozenset(
     (
         "batch",

@@ -69,7 +69,7 @@ BOOKING_STATES = {
     "known": (N_("was in the books already"), "good"),
     "handed_over": (N_("handed over"), "good"),
 }
-# Rules that invoices are checked by, as people write their names.
+# The names of the rules that invoices are checked by, as people write them.
 RULE_SETS = {"en16931": "EN 16931", "ustg": "UStG", "xrechnung": "XRechnung"}
 STEPS = {
     "receive": N_("Received"),

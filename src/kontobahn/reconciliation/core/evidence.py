@@ -152,9 +152,9 @@ ALONE_BITS, FIRM_BITS, MIN_BITS = 20.0, 13.0, 6.6
 MAX_NUMBERS = 60
 _MAX_SUBSET = 12
 _MIN_WRITTEN = 6
-# Weak forms that still name one document: an edit may name one that is not known any more, a label says what else it is.
-# What joins a number to digits beside it: then it is a part of something longer.
+# Characters that join a number to digits beside it: then it is a part of something longer.
 _JOINED = re.compile(r"\d[-/.]\||\|[-/.]\d")
+# Weak forms that still name one document: an edit may name one that is not known any more, a label says what else it is.
 _CONFIRMABLE = frozenset(("end", "beside digits", "torn", "alike"))
 # Items of one account that are looked at one by one, and candidates that are listed.
 MAX_LOOKED_AT = 200
