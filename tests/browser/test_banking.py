@@ -176,6 +176,7 @@ def test_statement_files_overlap_and_contradict(erika: Visitor, tmp_path: Path) 
         ("Nr. 299", 1),
     ):
         erika.open("/dashboard/transactions")
+        page.click(".filters summary")
         page.fill(".filters [name=q]", typed)
         page.press(".filters [name=q]", "Enter")
         expect(page.locator("tbody tr")).to_have_count(count)

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from kontobahn.access import client_access
-from kontobahn.dashboard.page_templates import TINTS, tint
+from kontobahn.access.client_access import Client
+from kontobahn.dashboard.page_templates import TINTS, tints
 from kontobahn.ids import new_id
 from tests.bank_builder import order as order_of
 from tests.dashboard.browsing import Browser
@@ -65,8 +66,9 @@ def test_figures_are_those_of_each_client_and_lead_there(service: Service) -> No
     assert "Strangebank" not in tasks
     moved = browser.post("/dashboard/look", {"organization": busy.id, "next": "/dashboard/reconciliation"})
     assert moved.headers["location"] == "/dashboard/reconciliation"
+    colours = tints([Client(one.id, "", "member") for one in (busy, urgent)])
     assert (
-        f'<p class="client tint-{tint(busy.id)}"><strong>Bäckerei Busch</strong>'
+        f'<p class="client tint-{colours[busy.id]}"><strong>Bäckerei Busch</strong>'
         in browser.get("/dashboard/reconciliation").text
     )
 
@@ -116,10 +118,14 @@ def test_only_people_with_clients_see_the_board_in_their_menu(service: Service) 
     assert "Organisations that give you access appear here." in browser.get(BOARD).text
 
 
-def test_a_client_has_always_the_same_colour() -> None:
-    ids = [new_id() for _ in range(200)]
-    assert {tint(one) for one in ids} == set(range(1, TINTS + 1))
-    assert [tint(one) for one in ids] == [tint(one) for one in ids]
+def test_clients_keep_colours_of_their_own_as_long_as_there_are_enough() -> None:
+    clients = [Client(new_id(), f"Klient {number}", "member") for number in range(3 * TINTS)]
+    for count in range(1, TINTS + 1):
+        assert len(set(tints(clients[:count]).values())) == count
+    all_of_them = tints(clients)
+    assert sorted(all_of_them.values()) == sorted(3 * list(range(1, TINTS + 1)))
+    assert tints(reversed(clients)) == all_of_them
+    assert tints(clients[:5]) == {one.id: all_of_them[one.id] for one in clients[:5]}, "later clients change nothing"
 
 
 def test_a_file_counts_as_to_be_fetched_until_somebody_has_fetched_it(service: Service) -> None:

@@ -114,9 +114,10 @@ def test_what_waits_is_listed_with_its_button(service: Service) -> None:
     assert clerk.confirm(119.00).status_code in (200, 201)
     page = browser.get("/dashboard").text
     assert "One match is ready to be handed over." in page
-    assert "€119.00 of what customers owe is matched" in page
+    assert '<a href="/dashboard/due?side=customers">€119.00 of what customers owe is matched' in page
     # It is still open in the books, and said to be matched.
     assert Decimal("119.00") in amounts(browser, "/dashboard/due?side=customers", "Matched")
+    assert "€119.00" in browser.get("/dashboard/due?side=customers").text.split('class="sum"', 1)[1]
     # The other two are late, and what is matched is not expected again.
     assert (
         '<a href="/dashboard/due?side=customers&amp;when=overdue">€288.00</a>' in browser.get("/dashboard/outlook").text

@@ -187,6 +187,7 @@ def test_rules_are_tried_made_changed_and_deleted_and_what_was_learned_is_forgot
     page = person.get(learned).text
     found = re.findall(r'name="learned" value="([^"]+)"', page)
     assert (len(found), iban(ANNA) in page, "not yet" in page) == (2, True, True)
+    assert "Anna Muster Bau<span" in page
     for row in found:
         assert "That is forgotten." in person.do(learned, learned=row)
     assert person.desk.books.rows("SELECT COUNT(*) FROM recon_learned") == [(0,)]

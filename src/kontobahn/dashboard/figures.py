@@ -7,7 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from kontobahn.api.pages import Language
-from kontobahn.clock import berlin_date, berlin_datetime, to_datetime
+from kontobahn.clock import ENGLISH_MONTHS, berlin_date, berlin_datetime, to_datetime
 from kontobahn.dashboard.words import language
 from kontobahn.money import euro
 
@@ -16,7 +16,7 @@ _SEPARATORS: dict[Language, tuple[str, str]] = {"de": (".", ","), "en": (",", ".
 _GERMAN_MARKS = str.maketrans(",.", ".,")
 _MONTHS: dict[Language, tuple[str, ...]] = {
     "de": ("Jan.", "Feb.", "März", "Apr.", "Mai", "Juni", "Juli", "Aug.", "Sep.", "Okt.", "Nov.", "Dez."),
-    "en": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+    "en": ENGLISH_MONTHS,
 }
 MINUS = "−"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from contextvars import ContextVar
 from datetime import date
 from functools import cache, lru_cache
@@ -15,6 +16,7 @@ from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 from markupsafe import Markup
 
+from kontobahn.access.client_access import Client
 from kontobahn.api.call import Context
 from kontobahn.api.docs import icon_url
 from kontobahn.api.pages import LANGUAGES, Language
@@ -30,7 +32,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 _KEPT_ORGANISATIONS = 20
 _KEPT_TEXTS = 8192
 # Colours of clients, `tint-1` and so on.
-TINTS = 6
+TINTS = 8
 _visit: ContextVar[Any] = ContextVar("visit")
 # The first that occurs counts: most browsers also claim to be others.
 _BROWSERS = (
@@ -100,7 +102,7 @@ def environment(language: Language = words.DEFAULT) -> jinja2.Environment:
         languages=LANGUAGES,
         _=translated,
         components=components,
-        tint=tint,
+        tints=tints,
         top=top_html,
         look=look_html,
         menu_of=menu_of,
@@ -165,9 +167,18 @@ def _top_html(
     )  # fmt: skip
 
 
-def tint(organization_id: str) -> int:
-    """Returns the number of the colour in which an organisation is always shown."""
-    return zlib.crc32(organization_id.encode()) % TINTS + 1
+def tints(clients: Iterable[Client]) -> dict[str, int]:
+    """Returns the number of each client's colour, by its ID.
+
+    A client keeps its colour whoever comes after it, and no two share one before every colour is used.
+    """
+    found: dict[str, int] = {}
+    free: list[int] = []
+    for client in sorted(clients, key=lambda one: one.id):
+        free = free or list(range(1, TINTS + 1))
+        wanted = zlib.crc32(client.id.encode()) % TINTS + 1
+        found[client.id] = free.pop(free.index(wanted) if wanted in free else 0)
+    return found
 
 
 def look_html(theme: str | None) -> Markup:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from html import escape
 from typing import Literal, NamedTuple
 
+from kontobahn.clock import ENGLISH_MONTHS
 from kontobahn.formats.invoices.checks import is_iban
 from kontobahn.formats.invoices.model import Address, AllowanceCharge, Invoice, Line, Party, Period
 
@@ -261,7 +262,9 @@ class _Sections:
     def _day(self, day: date | None) -> str:
         if day is None:
             return ""
-        return day.strftime("%d.%m.%Y") if self._language == "de" else day.isoformat()
+        if self._language == "de":
+            return day.strftime("%d.%m.%Y")
+        return f"{day.day} {ENGLISH_MONTHS[day.month - 1]} {day.year}"
 
     def _period(self, period: Period | None) -> str:
         return "" if period is None else f"{self._day(period.first)} – {self._day(period.last)}"

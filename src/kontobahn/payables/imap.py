@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from datetime import date
 from typing import Any, Literal, NamedTuple
 
+from kontobahn.clock import ENGLISH_MONTHS
+
 PORT = 993
 SECONDS = 20
 MAX_MESSAGE_BYTES = 40_000_000
@@ -19,7 +21,6 @@ MAX_MESSAGE_BYTES = 40_000_000
 Trouble = Literal[
     "name", "address", "connect", "tls", "timeout", "sign_in", "folder", "cannot_move", "cannot_delete", "protocol"
 ]
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class Account(NamedTuple):
@@ -112,7 +113,7 @@ class Session:
 
     def new(self, after: int, since: date) -> list[int]:
         """Returns the numbers of messages above this one that came on this day or later, in their order."""
-        day = f"{since.day:02}-{_MONTHS[since.month - 1]}-{since.year}"
+        day = f"{since.day:02}-{ENGLISH_MONTHS[since.month - 1]}-{since.year}"
         said = self._ask("SEARCH", "UID", f"{after + 1}:*", "SINCE", day)
         # `n:*` always includes the last message, even if its number is lower.
         return sorted({int(word) for word in _text(said).split() if word.isdigit() and int(word) > after})

@@ -6,7 +6,7 @@ import re
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -318,6 +318,12 @@ def test_books_and_organisation_that_do_not_belong_together_are_refused(service:
     assert (refused.status_code, refused.json()["field"]) == (409, "connection_id")
     assert inbox.received(organization_id=inbox.owner.id, **given)["creditor"]["konto"] == "700010000"
     assert service.get("/v2/payables", other.owner.key).json()["data"] == []
+
+
+@pytest.mark.parametrize(("language", "day"), [("de", "02.03.2026"), ("en", "2 Mar 2026")])
+def test_the_days_of_an_invoice_are_written_as_people_write_them(language: Literal["de", "en"], day: str) -> None:
+    head = sections(COFFEE, language)[0]
+    assert day in {text for _name, text in head.rows}
 
 
 def test_an_invoice_with_more_lines_than_a_page_shows_says_so() -> None:

@@ -42,6 +42,7 @@ from kontobahn.banking.hosted.pages import (
     static_file,
 )
 from kontobahn.banking.interaction import CONFIRM, CONTINUE, Field, Option, Polling, Step, Words
+from kontobahn.banking.provider import Template
 from kontobahn.db import Database, Tx
 from kontobahn.formats.pain.sepa import in_groups
 
@@ -319,6 +320,9 @@ _TAN_HINT = Words(
 )
 
 
+_TRANSFERS: dict[Template, str] = {"SEPA": "Überweisung", "SEPA_INSTANT": "Echtzeitüberweisung"}
+
+
 def _bank_step(flow: SandboxFlow) -> Step:
     options = tuple(Option(bank.code, bank.name, _abilities(bank), bank.logo_path) for bank in offered(flow.api))
     legend = Words("Bei welcher Bank ist das Konto?", "Which bank is the account with?")
@@ -326,7 +330,7 @@ def _bank_step(flow: SandboxFlow) -> Step:
 
 
 def _abilities(bank: Bank) -> str:
-    payments = f"Zahlungen: {', '.join(bank.templates)}" if bank.templates else "keine Zahlungen"
+    payments = " und ".join(_TRANSFERS[one] for one in bank.templates) or "keine Zahlungen"
     return f"{bank.country_code} · {payments}"
 
 

@@ -365,7 +365,7 @@ async def due_page(visit: Visit) -> Response:
     return visit.show(
         "due.html", filters=filters, missing=found.missing, sides=SIDES, whens=WHENS,
         list=filters.first_page(numbered, key=lambda row: row[0]), total=sum(item.amount for item in fitting),
-        count=len(fitting),
+        matched=sum(item.matched for item in fitting), count=len(fitting),
     )  # fmt: skip
 
 
