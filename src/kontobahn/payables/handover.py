@@ -54,7 +54,8 @@ PDF = "application/pdf"
 # A page with a few lines has less; only for how many documents go into one package.
 _USUAL_BYTES = 100_000
 _LARGE = 200
-_TEMPLATE = b"""
+# References and addresses may have more letters without a blank than a line has room for: they may break after every 24.
+_TEMPLATE = rb"""
 #let data = json(bytes(sys.inputs.data))
 #set document(title: data.title)
 #set page(paper: "a4", margin: 18mm, numbering: "1 / 1")
@@ -67,7 +68,7 @@ _TEMPLATE = b"""
     align: section.figures.map(figure => if figure { right } else { left }),
     stroke: 0.3pt + luma(180),
     inset: 4pt,
-    ..section.cells,
+    ..section.cells.map(cell => cell.replace(regex("\S{24}"), part => part.text + "\u{200B}")),
   )
 }
 """
@@ -104,9 +105,13 @@ def as_pdf(row: PayableRow) -> bytes:
 
 def _section(section: Section) -> dict[str, object]:
     columns = len(section.rows[0])
-    # Facts have a narrow name and a wide value; in a table the first column of words behind a number or a code describes.
-    described = next((place for place in range(1, columns) if place not in section.figures), 1)
-    widths = [1] if columns == 1 else [1, 3] if columns == 2 else [3 * (place == described) for place in range(columns)]
+    if section.titles:
+        # The first column of words behind a number or a code describes, and has all the room that the others leave.
+        described = next(place for place in range(1, columns) if place not in section.figures)
+        widths = [int(place == described) for place in range(columns)]
+    else:
+        # Facts have a narrow name and a wide value; texts have the whole line.
+        widths = [1, 3][-columns:]
     cells = [cell for row in ([section.titles] if section.titles else []) for cell in row]
     return {
         "heading": section.heading,

@@ -103,6 +103,10 @@ def test_a_person_assigns_the_creditor(service: Service) -> None:
         refused = inbox.decide(payable, "creditor", konto=konto)
         assert (refused.status_code, refused.json()["field"]) == (400, "konto")
         assert why in refused.json()["error"]
+    # Books without a fiscal year have numbers of the usual length, and nobody yet.
+    inbox.books.another_client("29098-55004")
+    empty = {"connection_id": inbox.books.connection_id, "client_id": "29098-55004"}
+    assert "no such creditor" in inbox.decide(payable, "creditor", konto="70001", **empty).json()["error"]
     assigned = inbox.decide(payable, "creditor", konto="70001").json()["data"]
     assert (assigned["status"], assigned["creditor"]["konto"]) == ("to_release", "700010000")
 

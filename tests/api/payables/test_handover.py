@@ -15,7 +15,7 @@ from kontobahn.formats.invoices.model import Note
 from tests.api.payables.test_booking import COFFEE_ACCOUNT, Bookkeeper, assert_row_and_document
 from tests.harness import Service
 from tests.paid_invoices import credit_note, without_skonto
-from tests.received_invoices import as_xml
+from tests.received_invoices import COFFEE, as_xml
 
 HANDOVERS = "/v2/payables/handovers"
 
@@ -67,22 +67,31 @@ def test_an_invoice_is_handed_over_once_with_its_document(client: Client) -> Non
     assert [step["action"] for step in history] == ["receive", "accept", "release", "hand_over"]
 
 
-@pytest.mark.either_engine
-def test_the_rendering_has_narrow_names_and_wide_descriptions(client: Client) -> None:
-    """Facts begin at a quarter of the page; in a table the second column is the widest, and figures end at the right."""
-    payable = client.accepted(as_xml(notes=[Note("Vielen Dank für Ihren Auftrag und bis zum nächsten Mal")]))
+def rendered(client: Client, content: bytes) -> list[tuple[str, int]]:
+    """The texts of the PDF that the adviser gets beside the file, each with the place where it begins from the left."""
+    payable = client.accepted(content)
     assert client.decide(payable, "release").status_code == 200
     with zipfile.ZipFile(io.BytesIO(client.file(client.hand_over().json()["data"]))) as archive:
         package = next(archive.read(name) for name in archive.namelist() if name.startswith("Belege_"))
     with zipfile.ZipFile(io.BytesIO(package)) as archive:
         pages = PdfReader(io.BytesIO(archive.read("00002_rechnung 7.xml.pdf"))).pages
-    begins: dict[str, int] = {}
+    found: list[tuple[str, int]] = []
 
     def note(text: str, cm: list[float], tm: list[float], *font: Any) -> None:
-        begins.setdefault(text.strip(), round(tm[4] * cm[0] + cm[4]))
+        found.append((text.strip(), round(tm[4] * cm[0] + cm[4])))
 
     for page in pages:
         page.extract_text(visitor_text=note)
+    return found
+
+
+@pytest.mark.either_engine
+def test_the_rendering_has_narrow_names_and_wide_descriptions(client: Client) -> None:
+    """Facts begin at a quarter of the page; in a table the second column is the widest, and figures end at the right."""
+    invoice = as_xml(notes=[Note("Vielen Dank für Ihren Auftrag und bis zum nächsten Mal")])
+    begins: dict[str, int] = {}
+    for text, begin in rendered(client, invoice):
+        begins.setdefault(text, begin)
     left = begins["Rechnungsnummer"]
     assert [begins[name] for name in ("Name", "Pos.", "Kategorie", "Zahlbetrag")] == [left] * 4
     quarter = (595 - 2 * left) / 4
@@ -95,6 +104,24 @@ def test_the_rendering_has_narrow_names_and_wide_descriptions(client: Client) ->
     assert begins["Satz"] < begins["Grund"] < left + 3 * quarter, "the reason is the wide column of taxes"
     assert begins["SEPA-Überweisung (58)"] == begins["R-7"]
     assert begins["Vielen Dank für Ihren Auftrag und bis zum nächsten Mal"] == left
+
+
+@pytest.mark.either_engine
+def test_no_word_of_the_rendering_is_cut_or_runs_into_the_next_column(client: Client) -> None:
+    digit, inset = 4.3, 4  # in points
+    line = COFFEE.lines[0]._replace(name="3" * 150, id="9" * 30)
+    found = rendered(client, as_xml(buyer_reference="4" * 110, notes=[Note("5" * 200)], lines=[line]))
+    places = dict(reversed(found))
+    left, right = places["Rechnungsnummer"], 595 - places["Rechnungsnummer"]
+    for sign, count, edge in (
+        ("9", 30, places["Bezeichnung"]),
+        ("3", 150, places["Menge"]),
+        ("4", 110, right),
+        ("5", 200, right),
+    ):
+        pieces = [(len(text), begin) for text, begin in found if text and not text.strip(sign)]
+        assert sum(length for length, _ in pieces) == count, "nothing is lost"
+        assert all(begin >= left and begin + length * digit < edge - inset for length, begin in pieces)
 
 
 def test_each_year_has_its_file_and_what_has_none_waits_on(client: Client) -> None:

@@ -21,8 +21,10 @@ from kontobahn.payables.intake import Arrival
 from kontobahn.payables.rules import EarlierLeg, Proposal
 from kontobahn.schedule import scheduled_jobs
 from tests.harness import ACTOR, Service
+from tests.ledger_builder import PERSONENKONTO
 from tests.received_invoices import (
     COFFEE,
+    CREDITOR,
     OTHER_IBAN,
     SELLER_IBAN,
     SELLER_VAT_ID,
@@ -228,8 +230,10 @@ def test_a_creditor_is_found_by_the_tax_number_of_an_earlier_invoice(service: Se
         as_xml(from_seller(**{**seller, "tax_number": "98/345/67890"}), number="4", payment=paid_to(OTHER_IBAN).payment)
     )
     assert stranger["creditor"]["konto"] is None
-    # The books of another client know nothing of it.
+    # The books of another client know nothing of it: there the number is that of somebody else.
     inbox.books.another_client("29098-55004", years=("2026-01-01",))
+    baker = {**CREDITOR, "firmenname": "Bäckerei Ost", "ustId": None, "bankkonten": []}
+    assert inbox.books.send(PERSONENKONTO, baker, query={"clientId": "29098-55004"}).status_code == 201
     settings = {"connection_id": inbox.books.connection_id, "client_id": "29098-55004"}
     assert service.request("PUT", "/v2/payables/settings", inbox.owner.key, json=settings).status_code == 200
     elsewhere = inbox.received(as_xml(from_seller(**seller), number="5", payment=paid_to(OTHER_IBAN).payment))
