@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
+import pytest
 
 from kontobahn.banking.imports.files import ReadFile, own_ibans
-from kontobahn.banking.imports.importer import StatementImporter
+from kontobahn.banking.imports.importer import StatementImporter, arrive
 from kontobahn.banking.imports.store import ImportResult
+from kontobahn.banking.transactions import arrivals, ingest
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from tests.bank_builder import order
@@ -33,7 +37,22 @@ def import_file(
 
     items = read(io.BytesIO(content), name, unbalanced=unbalanced)
     with ReadFile(items, service.db.read_now(own_ibans, owner.id)) as file:
-        return service.db.write_now(unit)
+        try:
+            arrive(service.db, owner.id, file, unbalanced=unbalanced, **more)
+            return service.db.write_now(unit)
+        finally:
+            arrivals.give_up(service.db, file.arrivals)
+
+
+@contextmanager
+def stored_in_slices(are_they: bool = True) -> Iterator[None]:
+    """Every file counts as a large one meanwhile, and is stored two bookings at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if are_they:
+            patch.setattr(arrivals, "LARGE", 1)
+            patch.setattr(arrivals, "MAX_CHUNKS", 1)
+            patch.setattr(ingest, "CHUNK", 2)
+        yield
 
 
 def account(service: Service, owner: Organization) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from kontobahn.banking.transactions import arrivals, ingest
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Entry
 from tests.bank_builder import Bank, account_facts
-from tests.file_bank import account, import_file, transactions
+from tests.file_bank import account, import_file, stored_in_slices, transactions
 from tests.harness import Organization, Service
 from tests.statement_builder import DAY, OTHER_IBAN, Booking, Sheet, camt, mt940
 
@@ -246,7 +246,7 @@ def announced_under_one_reference(deliveries: list[Told]) -> list[Told]:
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(kinds, min_size=1, max_size=8), st.lists(batches, max_size=2), st.lists(ways, max_size=6),
-    st.sampled_from(WHOLE), st.integers(0, 6), st.booleans(),
+    st.sampled_from(WHOLE), st.integers(0, 6), st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_each_booking_is_there_once(
     service: Service,
@@ -256,11 +256,13 @@ def test_each_booking_is_there_once(
     whole: Way,
     place: int,
     in_parts: bool,
+    in_slices: bool,
 ) -> None:
     """Transactions that statements do not prove may be told in other words: there is a whole one somewhere among the others."""
     world = World(service, real_bookings(rows, sums))
     before = announced_under_one_reference(before)
     before.insert(place, told(whole, in_parts=in_parts))
-    for one in before:
-        world.tell(one)
+    with stored_in_slices(in_slices):
+        for one in before:
+            world.tell(one)
     world.check()

@@ -3,24 +3,30 @@ leaves nothing, and one that was broken off comes once when it is sent again."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import pytest
 
+from kontobahn.banking.connections import accounts
 from kontobahn.banking.imports import importer, store
+from kontobahn.banking.imports.files import ReadFile
 from kontobahn.banking.provider import Snapshot
 from kontobahn.banking.reports import intake as reports
 from kontobahn.banking.transactions import arrivals, ingest
 from kontobahn.db import Tx
 from kontobahn.errors import Unavailable
+from kontobahn.formats.bank_files import read
 from tests.api.banking.test_connections import begin
 from tests.api.banking.test_large_deliveries import ACCOUNTS, Anybody, count, few_are_many, listed, shown
 from tests.api.banking.test_statement_calls import report, send
 from tests.bank_builder import Bank, account_facts, events, facts
 from tests.harness import Organization, Service
+from tests.interleaving import on_postgres, overlap
 from tests.statement_builder import DAY, IBAN, OTHER_IBAN, Booking, Sheet, archive, camt, follow_up, mt940
+from tests.twin_accounts import EARLIER, SHEET, Twins
 from tests.waiting import eventually
 
 __all__ = ["few_are_many"]
@@ -69,6 +75,19 @@ def between_slices(monkeypatch: pytest.MonkeyPatch, do: Callable[[], T]) -> list
         return 1
 
     monkeypatch.setattr(arrivals, "fitting_length", noted)
+    return found
+
+
+def amid(monkeypatch: pytest.MonkeyPatch, do: Callable[[], T]) -> list[T]:
+    """Does something once, after the first slice, and returns what came of it."""
+    begun, found = list[bool](), list[T]()
+
+    def once() -> None:
+        if not begun:
+            begun.append(True)
+            found.append(do())
+
+    between_slices(monkeypatch, once)
     return found
 
 
@@ -127,11 +146,11 @@ def test_statements_for_an_account_that_is_there_are_stored_in_slices_and_end_as
     assert count(service, "SELECT COUNT(*) FROM banking_arrivals") == 0
 
 
-@pytest.mark.parametrize("again", ["same", "mt940", "parts"])
+@pytest.mark.parametrize(("again", "after"), [("same", 1), ("mt940", 2), ("parts", 4)])
 def test_statements_that_were_broken_off_bring_each_booking_once_when_they_are_sent_again(
-    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch, again: str
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch, again: str, after: int
 ) -> None:
-    break_off(monkeypatch)
+    break_off(monkeypatch, after)
     assert send(service, owner, camt(SECOND, THIRD)).status_code == 503
     assert len(FIRST.bookings) < len(listed(service, owner)) < len(ALL)
     # Nothing is compared with a part of a statement.
@@ -224,6 +243,168 @@ def test_several_statements_of_a_new_account_are_written_where_nobody_sees_them(
     [account] = service.get(ACCOUNTS, new.key).json()["data"]
     assert account["extra"]["transactions_count"] == {"posted": len(ALL), "pending": 0}
     assert count(service, "SELECT COUNT(*) FROM banking_transactions") - before == len(ALL)
+
+
+WHOLE = Sheet([*SECOND.bookings, *THIRD.bookings], SECOND.opening, id="S-2-3", number=None, day=THIRD.day)
+# Of the last day some in other words, and one that the statement lacks.
+INTRADAY = THIRD._replace(
+    bookings=[
+        *(one._replace(reference=None, text=f"{one.text} an Muster") for one in THIRD.bookings[:3]),
+        Booking(-77_00, "Irrtum", booked=THIRD.day, valued=THIRD.day),
+    ],
+    opening=THIRD.opening, id="I-1", number=None,
+)  # fmt: skip
+WAGES = Booking(-30_00, "Lohn", booked=SECOND.day, valued=SECOND.day)
+PAID = follow_up(FIRST, *SECOND.bookings, WAGES)
+PAID_IN_PARTS = PAID._replace(
+    bookings=[*SECOND.bookings, WAGES._replace(parts=(WAGES._replace(amount=-10_00), WAGES._replace(amount=-20_00)))],
+    id="S-2b", number=None,
+)  # fmt: skip
+MIXED = {
+    "overlapping": camt(SECOND, WHOLE, THIRD),
+    "with what is known": camt(WHOLE, FIRST, SECOND),
+    "the last one first": camt(THIRD, SECOND),
+    "without bookings": camt(SECOND, follow_up(SECOND), WHOLE._replace(id="S-9")),
+    "intraday before": archive(a=camt(INTRADAY, kind="052"), b=camt(SECOND, THIRD)),
+    "intraday after": archive(a=camt(SECOND), b=camt(INTRADAY, kind="052"), c=camt(THIRD)),
+    "advice": archive(a=camt(SECOND, THIRD), b=camt(THIRD._replace(id="A-1"), kind="054")),
+    "a sum and its payments": camt(PAID, PAID_IN_PARTS),
+    "payments and their sum": camt(PAID_IN_PARTS, PAID),
+}
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("file", MIXED.values(), ids=MIXED)
+def test_any_mixture_in_a_file_ends_as_if_it_came_at_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch, file: bytes
+) -> None:
+    found = []
+    for large in (1_000, 5):
+        monkeypatch.setattr(arrivals, "LARGE", large)
+        owner = service.organization()
+        report(send(service, owner, camt(FIRST)))
+        done = report(send(service, owner, file))
+        mine = sorted(shown(listed(service, owner)), key=str)
+        counts = {name: done[name] for name in ("statements", "repeated", "added", "removed", "left_out", "warnings")}
+        found.append((counts, mine, balance(service, owner), len(events(service, owner))))
+    assert found[0] == found[1]
+    assert count(service, UNKNOWN) == 0
+
+
+# --- Others amid a large file
+
+
+def is_whole(service: Service, owner: Organization, *more: float) -> None:
+    """All is there once, in its statements, and nothing is left of how it came."""
+    assert amounts(service, owner) == sorted([*ALL, *more])
+    assert balance(service, owner) == THIRD.end / 100
+    assert count(service, UNKNOWN) == count(service, "SELECT COUNT(*) FROM banking_arrivals") == 0
+    assert count(service, "SELECT COUNT(*) FROM banking_transactions WHERE statement IS NULL") == len(more)
+
+
+def test_a_file_whose_machine_stood_still_is_judged_anew(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stand_still() -> None:
+        service.clock.advance(seconds=arrivals.LEASE_SECONDS)
+        arrivals.sweep(service.db)
+        # Whoever comes now is not refused, and has the half of it that is stored.
+        assert report(send(service, owner, mt940(SECOND)))["statements"] == 1
+
+    amid(monkeypatch, stand_still)
+    assert report(send(service, owner, camt(SECOND, THIRD)))["warnings"] == []
+    is_whole(service, owner)
+
+
+def test_a_file_that_takes_long_keeps_its_account(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "LEASE_SECONDS", 0)
+
+    def pass_by() -> list[Any]:
+        service.clock.advance(seconds=8)
+        return service.db.read_now(arrivals._abandoned)
+
+    abandoned = between_slices(monkeypatch, pass_by)
+    report(send(service, owner, camt(SECOND, THIRD)))
+    assert (len(abandoned) >= 8, any(abandoned)) == (True, False)
+    is_whole(service, owner)
+
+
+def test_an_account_that_is_removed_amid_a_file_is_made_anew_by_it(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower = Anybody(service, owner.key)
+    [connection] = service.get("/v2/banking/connections", owner.key).json()["data"]
+    path = f"/v2/banking/connections/{connection['id']}"
+    removed = amid(monkeypatch, lambda: service.request("DELETE", path, owner.key).status_code)
+    assert report(send(service, owner, camt(SECOND, THIRD)))["added"] == 16
+    assert (removed, balance(service, owner)) == ([200], THIRD.end / 100)
+    mine = listed(service, owner)
+    assert sorted(row["amount"] for row in mine) == sorted(
+        booking.amount / 100 for sheet in (SECOND, THIRD) for booking in sheet.bookings
+    )
+    follower.finish({row["id"]: row for row in mine})
+    assert count(service, "SELECT COUNT(*) FROM banking_arrivals") == count(service, UNKNOWN) == 0
+
+
+def test_a_fetch_goes_on_amid_a_file_and_adds_what_the_file_has_not(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank, day = Bank(service), str(THIRD.day + timedelta(1))
+    connection = bank.connected(owner, accounts=[account_facts(iban=IBAN)])
+    fetched = [
+        facts(one.amount, f"SVWZ+{one.text}", str(one.booked), provider_ref=f"F{number}")
+        for number, one in enumerate([*SECOND.bookings, *THIRD.bookings])
+    ]
+    newer = facts(-3_00, "SVWZ+Porto", day, provider_ref="F-new")
+    amid(monkeypatch, lambda: bank.report(connection, *fetched, newer, accounts=[account_facts(iban=IBAN)]))
+    assert report(send(service, owner, camt(SECOND, THIRD)))["statements"] == 2
+    is_whole(service, owner, -3.0)
+
+
+def test_accounts_are_neither_merged_nor_parted_amid_a_file(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    twins = Twins(service, service.organization(credits_granted=1000), EARLIER)
+    more = follow_up(SHEET, *later(1, 0, 9))
+    merging = amid(monkeypatch, twins.send)
+    report(send(service, twins.owner, camt(more)))
+    made = twins.merge()
+    parting = amid(monkeypatch, lambda: twins.undo(made))
+    report(send(service, twins.owner, camt(follow_up(more, *later(2, 9, 7)))))
+    assert [(one.status_code, "being imported" in one.text) for one in merging + parting] == [(409, True)] * 2
+    expected = [EARLIER.amount_minor, *(one.amount for one in [*SHEET.bookings, *later(1, 0, 16)])]
+    assert twins.amounts(twins.fetched) == sorted(amount / 100 for amount in expected)
+
+
+def test_what_is_stored_of_a_file_that_fails_at_its_end_is_told_and_completed(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: Any, file: Any) -> store.ImportResult:
+        raise Unavailable("The database is gone.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(importer.StatementImporter, "import_file", fails)
+        assert send(service, owner, camt(SECOND, THIRD)).status_code == 503
+    assert count(service, UNKNOWN) == count(service, "SELECT COUNT(*) FROM banking_arrivals") == 0
+    assert (amounts(service, owner), balance(service, owner)) == (ALL, FIRST.end / 100)
+    assert len(events(service, owner)) == 2
+    assert report(send(service, owner, mt940(SECOND)))["added"] == 0
+    assert report(send(service, owner, mt940(THIRD)))["added"] == 0
+    is_whole(service, owner)
+
+
+@on_postgres
+def test_a_claim_waits_for_whoever_is_at_the_account(service: Service, owner: Organization) -> None:
+    def import_small(tx: Tx) -> int:
+        with ReadFile(read(io.BytesIO(mt940(SECOND)), "auszug.sta")) as file:
+            return importer.StatementImporter(tx, owner.id, "auszug.sta").import_file(file).added
+
+    [account] = service.db.read_now(lambda tx: accounts.ACCOUNTS.all(tx, "organization_id = ?", owner.id))
+    outcome = overlap(service.db, import_small, lambda tx: arrivals.claim(tx, account))
+    assert (outcome.first, outcome.lock) == (9, "banking_account")
+    assert isinstance(outcome.second, arrivals.Claim)
+    # One that was merged or removed before is claimed by nobody.
+    assert service.db.write_now(arrivals.claim, account._replace(id=1)) is None
 
 
 # --- The first fetch of a connection to an account that is there

@@ -537,9 +537,12 @@ def arrive(
         return
     claims: dict[int, arrivals.Claim] = {}
     file.arrivals = arrivals.NONE._replace(claims=claims)
-    for place in there:
-        if place.account is not None:
-            claims[place.account.id] = db.write_now(arrivals.claim, organization_id, place.account.id)
+    for account in filter(None, (place.account for place in there)):
+        claim = db.write_now(arrivals.claim, account)
+        if claim is None:
+            # Removed or merged just now: the transaction finds what is there instead.
+            return
+        claims[account.id] = claim
     file.forecasts = db.read_now(_forecast, new + there, allow_gaps, unbalanced)
     found = arrivals.arrive(db, organization_id, [_expected(place, file.forecasts) for place in new])
     file.arrivals = found._replace(claims=claims)

@@ -267,16 +267,19 @@ def _write_some(tx: Tx, organization_id: str, account_id: int, rows: list[tuple[
 # --- Existing accounts
 
 
-def claim(tx: Tx, organization_id: str, account_id: int) -> Claim:
-    """Claims an account for a file of statements. Raises StillRunning if another one is being imported into it."""
+def claim(tx: Tx, account: AccountRow) -> Claim | None:
+    """Claims an account for a file of statements; None if it is gone. Raises StillRunning if another file is being imported into it."""
+    organization_id, account_id = account.organization_id, account.id
+    # Whoever imports into the account, merges or removes it now is waited for, so that the judgement that follows knows of it.
+    connections.lock_accounts(tx, organization_id, [account.iban])
+    if look_up(tx, organization_id, account_id) is None:
+        return None
     check_unclaimed(tx, organization_id, account_id)
     until = _LEASE.ends_at(tx.now)
-    added = tx.run(
-        "INSERT INTO banking_arrivals (organization_id, account_id, lease_until) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+    tx.run(
+        "INSERT INTO banking_arrivals (organization_id, account_id, lease_until) VALUES (?, ?, ?)",
         organization_id, account_id, until,
     )  # fmt: skip
-    if not added:
-        raise _still_running()
     return Claim(organization_id, account_id, until)
 
 
@@ -368,36 +371,38 @@ def _abandoned(tx: Tx) -> list[Row]:
 def _release(db: Database, organization_id: str, account_id: int, *, was_broken_off: bool) -> None:
     """Detaches bookings from statements that were not imported after all: until one is, no statement contains them."""
     after: int | None = 0
+    is_news = was_broken_off
     while after is not None:
-        after = db.write_now(_release_some, organization_id, account_id, after, was_broken_off)
+        after, is_news = db.write_now(_release_some, organization_id, account_id, after, is_news)
 
 
-def _release_some(tx: Tx, organization_id: str, account_id: int, after: int, was_broken_off: bool) -> int | None:
-    """Returns the last booking that was looked at; None if there are no more."""
+def _release_some(tx: Tx, organization_id: str, account_id: int, after: int, is_news: bool) -> tuple[int | None, bool]:
+    """Returns the last booking that was looked at, None if there are no more; and whether there is anything to announce."""
     account = look_up(tx, organization_id, account_id)
     connections.lock_accounts(tx, organization_id, [account.iban if account else None])
     if not tx.run(
         "UPDATE banking_arrivals SET lease_until = 0 WHERE organization_id = ? AND account_id = ? AND lease_until <= ?",
         organization_id, account_id, tx.now,
     ):  # fmt: skip
-        return None
+        return None, is_news
     last = tx.one(
         "SELECT id FROM banking_transactions WHERE account_id = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ?",
         account_id, after, ROWS_AT_ONCE - 1,
     )  # fmt: skip
-    tx.run(
+    changed = tx.run(
         "UPDATE banking_transactions SET statement = NULL WHERE account_id = ? AND id > ? AND id <= ? AND statement IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM banking_statements s WHERE s.account_id = ? AND s.identity = statement)",
         account_id, after, last[0] if last else _ALL, account_id,
     )  # fmt: skip
+    is_news = is_news or changed > 0
     if last is not None:
-        return int(last[0])
+        return int(last[0]), is_news
     tx.run("DELETE FROM banking_arrivals WHERE organization_id = ? AND account_id = ?", organization_id, account_id)
     row = account and connections.look_up(tx, organization_id, account.connection_id)
-    if row and was_broken_off:
-        # The process that stored them died before it could announce them.
+    if row and is_news:
+        # The file that stored them ended before it could announce them.
         emit_refresh_complete(tx, row, "manual", of_connection(tx, organization_id, row.id))
-    return None
+    return None, is_news
 
 
 def _remove(db: Database, organization_id: str, account_id: int) -> None:
