@@ -255,10 +255,15 @@ def test_a_file_is_read_with_its_protocol_and_undone(browser: Browser, books: Bo
     assert "Erika Muster" in batch.text
     assert "Erika Muster" in browser.get("/dashboard/batches").text
     assert "user:" not in batch.text
+    assert cells(batch)[2:] == ["Rechnung KäseRE-1", "10010", "8400", "–", "€119.00"]
+    assert link(browser.get("/dashboard/batches"), "#booked").partition("?")[0] in taken.headers["location"]
     asked = browser.get(link(batch, "/undo"))
     undone = browser.post(link(batch, "/undo").partition("?")[0], hidden(asked))
     assert undone.status_code == 303, undone.text
-    assert "To the batch that it undoes" in browser.get(undone.headers["location"]).text
+    reversal = browser.get(undone.headers["location"])
+    assert "To the batch that it undoes" in reversal.text
+    assert "<h1>Reversal" in reversal.text
+    assert cells(reversal)[-1] == "−€119.00"
     assert send(file(INVOICE)).status_code == 303
 
 

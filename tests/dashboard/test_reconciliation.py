@@ -63,6 +63,7 @@ def test_from_setting_up_to_handing_over(service: Service) -> None:
     person = Person(service)
     assert "No account is set up yet" in person.get(PAGE).text
     assert "The account is set up." in person.set_up()
+    assert "Account: 1200," in person.get("/dashboard/audit").text
     assert "transactions wait for you" in person.look()
     first = person.of(119_00)
     page = person.get(first).text

@@ -316,6 +316,21 @@ def test_a_printed_account_sheet_has_the_turnover_of_the_trial_balance(browser: 
         shown = " ".join(PdfReader(io.BytesIO(printed)).pages[0].extract_text().split())
         for line in lines:
             assert line in shown, (line, shown)
+    assert sums(browser.get("/dashboard/trial-balance/12000000")) == [
+        ["Opening balance", "€500.00", "€0.00", ""],
+        ["Turnover", "€100.00", "€800.00", ""],
+        ["Sum", "€600.00", "€800.00", "€200.00H"],
+    ]
+
+
+@pytest.mark.either_engine
+def test_printed_open_items_are_summed_up_for_each_partner(browser: Browser, books: Books) -> None:
+    books.post("2026-02-20 S 10001 8400 50,00 RE-9 Rechnung neun bu=3")
+    printed = browser.get("/dashboard/open-items.pdf").content
+    shown = " ".join(PdfReader(io.BytesIO(printed)).pages[0].extract_text().split())
+    assert "Total 10001 69.00 S" in shown
+    assert "Total 10002" not in shown, "one item is its own sum"
+    assert len(rows(browser.get("/dashboard/open-items.csv"))) == 4, "a spreadsheet adds up by itself"
 
 
 @pytest.mark.either_engine

@@ -253,6 +253,9 @@ class ScriptedBooks:
         await self._script.call("find_import")
         return self._script.imports.get(import_id)
 
+    async def bookings_of_import(self, import_id: str, after: str, limit: int) -> list[Buchung]:
+        return []
+
     async def undo_import(self, import_id: str, author: Author) -> Work[ImportMitProtokoll | None]:
         await self._script.call("undo_import")
         found = self._script.imports.get(import_id)

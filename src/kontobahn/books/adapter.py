@@ -30,7 +30,7 @@ from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats import extf
 from kontobahn.formats.extf import ExtfError, ExtfFile, open_extf
 from kontobahn.ledger import buchungen, kassenbuch, wire
-from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
+from kontobahn.ledger.buchungen import Buchung, DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeiten import Faelligkeiten
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
@@ -274,6 +274,9 @@ class OpenBooks:
     def _find_import(self, tx: Tx, import_id: str) -> ImportMitProtokoll | None:
         store.require(tx, self._client, "buchungen")
         return batches.find_import(tx, self._clients(tx), import_id)
+
+    async def bookings_of_import(self, import_id: str, after: str, limit: int) -> list[Buchung]:
+        return await self._read("buchungen", bookings.of_batch, import_id, after, limit)
 
     async def undo_import(self, import_id: str, author: Author) -> Work[ImportMitProtokoll | None]:
         def find(tx: Tx) -> Client | None:

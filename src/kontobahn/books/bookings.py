@@ -230,6 +230,17 @@ def buchungen(
     return [_buchung(row) for row in rows]
 
 
+def of_batch(tx: Tx, client: Client, batch_id: str, after: str, limit: int) -> list[Buchung]:
+    found = batches.find(tx, client, batch_id)
+    if found is None:
+        return []
+    rows = _BOOKINGS.all(
+        tx, "mandant = ? AND id > ? AND id <= ? AND batch = ? ORDER BY id LIMIT ?",
+        client.mandant, max(found.first_booking - 1, _number(after)), found.last_booking, batch_id, limit,
+    )  # fmt: skip
+    return [_buchung(row) for row in rows]
+
+
 def _buchung(row: _BookingRow) -> Buchung:
     shared = {
         "kostenstellen": Kostenstellen(kost1=row.kost1 or None, kost2=row.kost2 or None),

@@ -162,11 +162,11 @@ async def writer(visit: Visit, connection_id: str, client_id: str) -> Callable[[
     return lambda konto: as_written(clients, connection_id, client_id, konto)[0]
 
 
-async def clients_in_time(visit: Visit) -> list[LedgerClient]:
-    """Returns the clients, or none if the books do not answer in time."""
+async def clients_in_time(visit: Visit, organization_id: str = "") -> list[LedgerClient]:
+    """Returns the clients of this organisation or the one looked at; none if the books do not answer in time."""
     try:
         async with asyncio.timeout(BOOKS_SECONDS):
-            return await connections.list_clients(visit.context, visit.organization_id)
+            return await connections.list_clients(visit.context, organization_id or visit.organization_id)
     except (KontobahnError, TimeoutError) as error:
         log.info("accounts_without_books", detail=str(error) or "too slow")
         return []

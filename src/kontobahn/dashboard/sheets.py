@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -52,6 +52,8 @@ class Part(NamedTuple):
     strong: frozenset[int] = frozenset()
     # The balance of what came before the rows.
     carried: Sequence[Cell] = ()
+    # The column whose sum is printed below rows that begin with the same cell.
+    summed: int | None = None
 
 
 class Sheet(NamedTuple):
@@ -125,7 +127,7 @@ def _composed(sheet: Sheet, head: dict[str, str]) -> str:
                 _("At most %(count)s rows are printed. Set a filter, or take the CSV file.", count=figures.number(MAX_PRINTED))
             )  # fmt: skip
         above = [_row(sheet.columns, part.carried, is_strong=True)] if part.carried else []
-        shown = [_row(sheet.columns, row, is_strong=place in part.strong) for place, row in enumerate(rows)]
+        shown = list(_with_subtotals(sheet.columns, part, rows))
         sums = [_row(sheet.columns, row, is_strong=True) for row in part.sums]
         parts.append({"title": part.title, "rows": above + shown + sums})
     columns = [column._asdict() for column in sheet.columns]
@@ -136,12 +138,23 @@ def _composed(sheet: Sheet, head: dict[str, str]) -> str:
     return msgspec.json.encode(make_printable(data)).decode()
 
 
+def _with_subtotals(columns: Sequence[Column], part: Part, rows: list[Sequence[Cell]]) -> Iterator[dict[str, Any]]:
+    for first, some in groupby(enumerate(rows), key=lambda one: one[1][0]):
+        group = list(some)
+        yield from (_row(columns, row, is_strong=place in part.strong) for place, row in group)
+        if part.summed is not None and len(group) > 1:
+            total = sum((Decimal(str(row[part.summed])) for _place, row in group), Decimal())
+            cells: list[Cell] = [None] * len(columns)
+            cells[1], cells[part.summed] = f"{_('Total')} {first}", total
+            yield _row(columns, cells, is_strong=True) | {"sub": True}
+
+
 def _row(columns: Sequence[Column], row: Sequence[Cell], *, is_strong: bool) -> dict[str, Any]:
     cells = [
         "" if column.sparse and not cell and not is_strong else _text(cell, is_sided=column.sided)
         for column, cell in zip(columns, row, strict=True)
     ]
-    return {"cells": cells, "strong": is_strong}
+    return {"cells": cells, "strong": is_strong, "sub": False}
 
 
 def _text(cell: Cell, *, is_sided: bool) -> str:

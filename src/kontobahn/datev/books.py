@@ -32,7 +32,7 @@ from kontobahn.datev.services import Services, part
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest, NotFound
 from kontobahn.ledger import buchungen, kassenbuch, transmissions, wire
-from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
+from kontobahn.ledger.buchungen import Buchung, DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeiten import Faelligkeiten, by_due_date
 from kontobahn.ledger.konto import KONTENRAHMEN, Kontenrahmen, functional, is_personenkonto, readings
@@ -440,6 +440,9 @@ class DatevBooks:
 
     async def find_import(self, import_id: str) -> ImportMitProtokoll | None:
         return None
+
+    async def bookings_of_import(self, import_id: str, after: str, limit: int) -> list[Buchung]:
+        return []
 
     async def undo_import(self, import_id: str, author: Author) -> Work[ImportMitProtokoll | None]:
         raise not_offered("there are no imports to undo")

@@ -15,7 +15,7 @@ from kontobahn.api.tasks import Work
 from kontobahn.db import Database, Tx
 from kontobahn.formats.document_package import Document
 from kontobahn.ledger import buchungen, kassenbuch, wire
-from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
+from kontobahn.ledger.buchungen import Buchung, DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.faelligkeiten import Faelligkeiten
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
@@ -297,6 +297,9 @@ class ClientBooks(Protocol):
         """Returns the imports, the latest first."""
 
     async def find_import(self, import_id: str) -> ImportMitProtokoll | None: ...
+
+    async def bookings_of_import(self, import_id: str, after: str, limit: int) -> list[Buchung]:
+        """Returns what was booked by an import, in the order of the numbers, after this one."""
 
     async def undo_import(self, import_id: str, author: Author) -> Work[ImportMitProtokoll | None]:
         """The work, which takes the id that the undoing import is to have, returns that import; None if there is none to undo."""

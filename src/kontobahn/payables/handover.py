@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import takewhile
 from typing import Annotated, BinaryIO, NamedTuple, Protocol, cast
 
 import msgspec
@@ -57,19 +58,57 @@ _LARGE = 200
 # References and addresses may have more letters without a blank than a line has room for: they may break after every 24.
 _TEMPLATE = rb"""
 #let data = json(bytes(sys.inputs.data))
+#let accent = rgb("#12466b")
+#let grey = rgb("#5b6670")
+#let hair = 0.4pt + rgb("#c3ccd3")
 #set document(title: data.title)
-#set page(paper: "a4", margin: 18mm, numbering: "1 / 1")
-#set text(size: 9pt, lang: "de")
-#text(size: 16pt, weight: "bold", data.title)
-#for section in data.sections {
-  block(above: 6mm, text(weight: "bold", section.heading))
-  table(
-    columns: section.widths.map(width => if width == 0 { auto } else { width * 1fr }),
-    align: section.figures.map(figure => if figure { right } else { left }),
-    stroke: 0.3pt + luma(180),
-    inset: 4pt,
-    ..section.cells.map(cell => cell.replace(regex("\S{24}"), part => part.text + "\u{200B}")),
-  )
+#set text(font: "Libertinus Serif", size: 9pt, lang: "de", number-width: "tabular", number-type: "lining")
+#set par(leading: 0.5em)
+#set page(
+  paper: "a4",
+  margin: (top: 20mm, bottom: 18mm, left: 20mm, right: 15mm),
+  footer: context {
+    set text(size: 8pt, fill: grey)
+    line(length: 100%, stroke: hair)
+    v(-4pt)
+    grid(
+      columns: (1fr, auto), data.note,
+      [Seite #counter(page).get().first() von #counter(page).final().first()],
+    )
+  },
+)
+#let told(cell) = cell.map(line => line.replace(regex("\S{24}"), part => part.text + "\u{200B}")).join(linebreak())
+#let headed(section, body) = block(width: 100%, above: 0mm, below: 0mm)[
+  #block(below: 2.5mm, sticky: true, text(size: 11pt, weight: "bold", fill: accent, section.heading))
+  #body
+]
+#let facts(section) = headed(section, grid(
+  columns: (32mm, 1fr), column-gutter: 3mm, row-gutter: 5pt,
+  ..section.rows.map(row => (text(fill: grey, told(row.at(0))), told(row.at(1)))).flatten(),
+))
+#let sums(section) = align(right, block(width: 85mm, align(left, headed(section, table(
+  columns: (1fr, auto), align: (left, right), inset: (x: 4.5pt, y: 3.5pt),
+  stroke: (x, y) => (top: if y == section.rows.len() - 1 { 0.8pt + accent } else { none }),
+  ..section.rows.enumerate().map(((place, row)) => row.map(
+    cell => if place == section.rows.len() - 1 { text(weight: "bold", told(cell)) } else { told(cell) },
+  )).flatten(),
+)))))
+#let rows(section) = headed(section, table(
+  columns: section.widths.map(width => if width == 0 { auto } else { width * 1fr }),
+  align: section.figures.map(figure => if figure { right } else { left }),
+  stroke: (x, y) => (bottom: if y == 0 and section.titles.len() > 0 { 0.8pt + accent } else { hair }),
+  inset: (x, y) => (left: if x == 0 { 0pt } else { 4.5pt }, right: 4.5pt, y: 3.5pt),
+  ..if section.titles.len() > 0 {
+    (table.header(..section.titles.map(title => text(size: 8pt, weight: "bold", fill: accent, title))),)
+  },
+  ..section.rows.map(row => row.map(told)).flatten(),
+))
+#block(below: 7mm, text(size: 17pt, weight: "bold", fill: accent, data.title))
+#let above = data.sections.slice(0, data.above)
+#grid(columns: (1fr, 1fr), column-gutter: 8mm, row-gutter: 6mm, ..above.map(facts))
+#for section in data.sections.slice(data.above) {
+  v(6mm, weak: true)
+  if section.kind == "facts" { facts(section) } else if section.kind == "sums" { sums(section) } else { rows(section) }
 }
 """
 
@@ -95,9 +134,13 @@ def _reader(db: Database, file: FileRow) -> Callable[[], bytes]:
 def as_pdf(row: PayableRow) -> bytes:
     """Returns all that the invoice says as a PDF. The same invoice gives the same bytes."""
     invoice = msgspec.json.decode(row.invoice, type=Invoice)
+    shown = [_section(one) for one in document.sections(invoice, "de")]
     data = {
         "title": document.title_of(invoice, "de"),
-        "sections": [_section(one) for one in document.sections(invoice, "de")],
+        "note": "Lesbare Fassung der E-Rechnung. Maßgeblich ist die Datei, die der Verkäufer gesandt hat.",
+        "sections": shown,
+        # Whom and what it is about stands side by side.
+        "above": len(list(takewhile(lambda one: one["kind"] == "facts", shown))),
     }
     inputs = {"data": msgspec.json.encode(make_printable(data)).decode()}
     return typeset(_TEMPLATE, inputs, row.created_at // SECOND, is_large=len(invoice.lines) > _LARGE)
@@ -112,13 +155,19 @@ def _section(section: Section) -> dict[str, object]:
     else:
         # Facts have a narrow name and a wide value; texts have the whole line.
         widths = [1, 3][-columns:]
-    cells = [cell for row in ([section.titles] if section.titles else []) for cell in row]
+    kind = "rows" if section.titles or columns != 2 else "sums" if section.figures else "facts"
     return {
         "heading": section.heading,
+        "kind": kind,
         "widths": widths,
         "figures": [place in section.figures for place in range(columns)],
-        "cells": cells + [" ".join(cell.split()) for row in section.rows for cell in row],
+        "titles": section.titles,
+        "rows": [[_lines(cell) for cell in row] for row in section.rows],
     }
+
+
+def _lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()] or [""]
 
 
 # A month of a small company; the rest goes into a second one. The documents of all of them go into one package.

@@ -87,16 +87,18 @@ def rendered(client: Client, content: bytes) -> list[tuple[str, int]]:
 
 @pytest.mark.either_engine
 def test_the_rendering_has_narrow_names_and_wide_descriptions(client: Client) -> None:
-    """Facts begin at a quarter of the page; in a table the second column is the widest, and figures end at the right."""
+    """The seller stands beside the facts; in a table the second column is the widest, and figures end at the right."""
     invoice = as_xml(notes=[Note("Vielen Dank für Ihren Auftrag und bis zum nächsten Mal")])
     begins: dict[str, int] = {}
     for text, begin in rendered(client, invoice):
         begins.setdefault(text, begin)
     left = begins["Rechnungsnummer"]
-    assert [begins[name] for name in ("Name", "Pos.", "Kategorie", "Zahlbetrag")] == [left] * 4
+    assert [begins[name] for name in ("Angaben", "Käufer", "Pos.", "Kategorie")] == [left] * 4
     quarter = (595 - 2 * left) / 4
+    assert begins["Verkäufer"] == begins["Name"] > left + 2 * quarter
+    assert begins["Zahlbetrag"] > left + 2 * quarter
     assert begins["R-7"] == begins["02.03.2026"]
-    assert abs(begins["R-7"] - left - quarter) < 5
+    assert left + quarter / 2 < begins["R-7"] < left + quarter
     assert left < begins["Kaffee & Tee"] < left + quarter / 2
     assert begins["Menge"] > left + 2 * quarter
     assert begins["33,02 EUR"] > left + 3 * quarter
@@ -116,7 +118,7 @@ def test_no_word_of_the_rendering_is_cut_or_runs_into_the_next_column(client: Cl
     for sign, count, edge in (
         ("9", 30, places["Bezeichnung"]),
         ("3", 150, places["Menge"]),
-        ("4", 110, right),
+        ("4", 110, places["Verkäufer"]),
         ("5", 200, right),
     ):
         pieces = [(len(text), begin) for text, begin in found if text and not text.strip(sign)]

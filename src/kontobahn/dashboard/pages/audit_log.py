@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -17,12 +17,14 @@ from kontobahn.access.audit import COMMAND_LINE, SYSTEM, AuditEntry
 from kontobahn.access.identities import PROVIDER
 from kontobahn.assistants import grants
 from kontobahn.dashboard import figures
+from kontobahn.dashboard.books import SHORTEST, clients_in_time
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters
 from kontobahn.dashboard.people import ROLE_NAMES
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
+from kontobahn.ledger.konto import readable
 from kontobahn.payables.intake import FOLDER
 from kontobahn.payables.mailbox import MAILBOX
 from kontobahn.payables.settlement import BANK
@@ -242,6 +244,7 @@ LEFT_OUT = frozenset(
         "with_key",
     )
 )
+ACCOUNT = "konto"
 _AMOUNTS = ("amount", "daily_limit", "old", "new")
 _PEOPLE = ("user_id", "with_user", "maker")
 _DECIMAL = re.compile(r"-?\d+\.\d\d")
@@ -269,6 +272,7 @@ async def audit_log(visit: Visit) -> Response:
     filters = visit.filters(AuditFilters)
     found = await visit.read(_wanted, visit.principal.organization_id, filters, PAGE_SIZE + 1)
     names = await names_of_actors(visit, visit.principal.organization_id)
+    written = await _writer(visit, found)
     actions = await visit.read(audit.actions, visit.principal.organization_id)
     return visit.show(
         "audit_log.html",
@@ -277,7 +281,7 @@ async def audit_log(visit: Visit) -> Response:
         actions=[(action, action_words(action)) for action in actions],
         action_words=action_words,
         names=names,
-        details=lambda entry: details_line(entry, names),
+        details=lambda entry: details_line(entry, names, written),
         chips=filters.chips(
             {
                 "from_date": _("From"),
@@ -295,13 +299,22 @@ async def audit_log(visit: Visit) -> Response:
 async def audit_csv(visit: Visit) -> Response:
     found = await visit.read(_wanted, visit.principal.organization_id, visit.filters(AuditFilters), MAX_CSV_ROWS)
     names = await names_of_actors(visit, visit.principal.organization_id)
+    written = await _writer(visit, found)
     head = [_("When"), _("Who"), _("What"), _("Object"), _("Details"), _("Address"), _("Request")]
     rows = [
         (figures.moment(entry.at), names.get(entry.actor, entry.actor), action_words(entry.action), entry.subject,
-         details_line(entry, names), entry.ip or "", entry.request_id or "")
+         details_line(entry, names, written), entry.ip or "", entry.request_id or "")
         for entry in found
     ]  # fmt: skip
     return await visit.csv("audit", head, rows)
+
+
+async def _writer(visit: Visit, found: list[AuditEntry]) -> Callable[[str], str]:
+    """Returns a function that writes accounts as the clients do; an entry does not say which client it is about."""
+    if not any(f'"{ACCOUNT}"' in entry.details for entry in found):
+        return str
+    lengths = [client.konto_laenge for client in await clients_in_time(visit, visit.principal.organization_id)]
+    return lambda konto: readable(konto, max(lengths, default=SHORTEST))
 
 
 def _wanted(tx: Tx, organization_id: str, filters: Filters[AuditFilters], limit: int) -> list[AuditEntry]:
@@ -334,13 +347,13 @@ def actor_names(people: Iterable[tuple[str, str]], keys: Iterable[tuple[str, str
     return names | {f"user:{id}": name for id, name in people}
 
 
-def details_line(entry: AuditEntry, names: Mapping[str, str]) -> str:
+def details_line(entry: AuditEntry, names: Mapping[str, str], written: Callable[[str], str] = str) -> str:
     """The details in one line: `Role: administration, E-mail address: …`. What was not given is left out."""
     found = msgspec.json.decode(entry.details)
     if not isinstance(found, Mapping):
         return str(found)
     return ", ".join(
-        f"{_(DETAILS[name]) if name in DETAILS else name}: {_value(name, value, names)}"
+        f"{_(DETAILS[name]) if name in DETAILS else name}: {written(value) if name == ACCOUNT else _value(name, value, names)}"
         for name, value in found.items()
         if value not in (None, [], "") and name not in LEFT_OUT
     )

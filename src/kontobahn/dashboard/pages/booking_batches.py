@@ -5,15 +5,18 @@ from __future__ import annotations
 from msgspec import Struct
 from starlette.responses import Response
 
+from kontobahn.api.wire import Query
 from kontobahn.dashboard import books
 from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.pages.audit_log import names_of_actors
+from kontobahn.dashboard.pages.trial_balance import journal_line
 from kontobahn.dashboard.refusals import words_of
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import Refusal
+from kontobahn.ledger.buchungen import Buchung
 from kontobahn.ledger.routes import rewe
 from kontobahn.ledger.routes.rewe import ImporteQuery, ImportQuery
 from kontobahn.ledger.wire import Import, ImportMitProtokoll, Protokollzeile
@@ -29,8 +32,10 @@ KINDS = {
     "DATEI": N_("File"),
     "BUCHUNGEN": N_("Bookings by call"),
     "STORNO": N_("Reversal"),
-    "KORREKTUR": N_("Correction"),
+    "KORREKTUR": N_("Correction of tax"),
 }
+# What callers are called that do not name themselves.
+UNNAMED = Query().quelle
 
 
 class BatchFilter(Struct):
@@ -58,7 +63,7 @@ async def _show(visit: Visit, refused: list[Protokollzeile] | None = None) -> Re
     rows = plain(answer.data, list[Import])
     return visit.show(
         "batches.html", chosen=chosen, list=filters.first_page(rows, lambda row: row.id), states=STATES, kinds=KINDS,
-        refused=refused, authors=await names_of_actors(visit, visit.organization_id),
+        named=named, refused=refused, authors=await names_of_actors(visit, visit.organization_id),
     )  # fmt: skip
 
 
@@ -95,14 +100,30 @@ def _done(made: ImportMitProtokoll) -> str:
 @page("/batches/{id}", poll=3, help="booking-batches")
 async def batch(visit: Visit, id: str) -> Response:
     chosen, found = await _find(visit, id)
-    authors = await names_of_actors(visit, visit.organization_id)
-    return visit.show("batch.html", chosen=chosen, batch=found, states=STATES, kinds=KINDS, authors=authors)
+    filters = visit.filters(BatchFilter)
+    booked = await books.ask(
+        visit, chosen, "buchungen", lambda opened: opened.bookings_of_import(id, filters.after, PAGE_SIZE + 1)
+    )
+    lines = [journal_line(booking) for booking in plain(booked, list[Buchung])]
+    return visit.show(
+        "batch.html", chosen=chosen, batch=found, states=STATES, kinds=KINDS, named=named,
+        lines=filters.first_page(lines, lambda line: line.number),
+        authors=await names_of_actors(visit, visit.organization_id),
+    )  # fmt: skip
+
+
+def named(batch: Import) -> str:
+    """A file by its name; anything else by what it is, and by what it undoes or who sent it."""
+    if batch.art == "DATEI":
+        return batch.bezeichnung or batch.quelle
+    kind, told = _(KINDS[batch.art]), batch.bezeichnung or batch.quelle
+    return kind if told == UNNAMED else f"{kind} ({told})"
 
 
 @page("/batches/{id}/undo", role="bookkeeping", help="booking-batches")
 async def undo_page(visit: Visit, id: str) -> Response:
     chosen, found = await _find(visit, id)
-    return visit.show("batch_undo.html", chosen=chosen, batch=found)
+    return visit.show("batch_undo.html", chosen=chosen, batch=found, named=named)
 
 
 @action("/batches/{id}/undo")
@@ -114,7 +135,7 @@ async def undo(visit: Visit, id: str) -> Response:
         return visit.redirect(
             chosen.url(f"{PATH}/{made.id}"), _("The batch has been undone: every booking was booked again, reversed.")
         )
-    return visit.show("batch_undo.html", chosen=chosen, batch=found)
+    return visit.show("batch_undo.html", chosen=chosen, batch=found, named=named)
 
 
 async def _find(visit: Visit, import_id: str) -> tuple[ChosenBooks, ImportMitProtokoll]:

@@ -219,7 +219,8 @@ async def _sheet(visit: Visit) -> tuple[ChosenBooks, Sheet, str]:
         some.sort(key=attrgetter("kontonummer"))
         if some:
             total = sum((konto.totalSaldo for konto in some), Decimal())
-            parts.append(Part(_lines(chosen, some), _(text), [("", _("Total"), "", "", "", "", "", total)]))
+            sums = [("", _("Total"), "", "", "", "", "", total)]
+            parts.append(Part(_lines(chosen, some), _(text), sums, summed=7))
     columns = [
         Column(_("Account")), Column(_("Name"), 5), Column(_("Document"), 4), Column(_("Document date"), 3),
         Column(_("Text"), 5), Column(_("Due"), 3), Column(_("Days overdue"), 3, right=True, sparse=True),

@@ -108,15 +108,24 @@ def reminder(sender: Sender, to: Recipient, items: Sequence[Open], level: Level,
 
 
 def statement(sender: Sender, to: Recipient, items: Sequence[Open], today: date, *, is_debitor: bool) -> dict[str, str]:
-    """Returns the inputs of the template for all open items of a partner."""
+    """Returns the inputs of the template for all open items of a partner: what is owed, by whichever side, is positive."""
     text = (
         "unsere Buchhaltung weist für Ihr Konto die folgenden offenen Posten aus."
         if is_debitor
         else "unsere Buchhaltung weist zu Ihren Rechnungen die folgenden offenen Posten aus. Bitte teilen Sie uns"
         " Abweichungen mit."
     )
-    terms = "Bitte überweisen Sie zu den genannten Terminen:" if is_debitor else ""
-    return _inputs(sender, to, items, today, "Kontoauszug", [_GREETING, text], terms)
+    owed = items if is_debitor else [one._replace(left=-one.left) for one in items]
+    return _inputs(sender, to, owed, today, "Kontoauszug", [_GREETING, text], _terms(items) if is_debitor else "")
+
+
+def _terms(items: Sequence[Open]) -> str:
+    are_late = {one.item.tageUeberfaellig > 0 for one in items}
+    if are_late == {True}:
+        return "Bitte überweisen Sie umgehend:"
+    if True in are_late:
+        return "Bitte überweisen Sie Fälliges umgehend, das Übrige zu den genannten Terminen:"
+    return "Bitte überweisen Sie zu den genannten Terminen:"
 
 
 def _inputs(

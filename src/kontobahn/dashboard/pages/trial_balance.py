@@ -132,8 +132,8 @@ async def _sheet(visit: Visit) -> tuple[ChosenBooks, Sheet]:
     columns = [
         Column(_("Account")),
         Column(_("Name"), 6),
-        Column(_("Opening balance"), 3, right=True, sided=True), Column(_("Debit"), 3, right=True),
-        Column(_("Credit"), 3, right=True), Column(_("Balance"), 3, right=True, sided=True),
+        Column(_("Opening balance"), 3, right=True, sided=True, sparse=True), Column(_("Debit"), 3, right=True, sparse=True),
+        Column(_("Credit"), 3, right=True, sparse=True), Column(_("Balance"), 3, right=True, sided=True),
     ]  # fmt: skip
     # A generator: its rows are made where they are written, beside the event loop.
     rows = ((chosen.written(line.konto), *line[1:]) for line in lines)
@@ -312,7 +312,7 @@ class JournalLine(NamedTuple):
     amount: Decimal
 
 
-def _journal_line(booking: Buchung) -> JournalLine:
+def journal_line(booking: Buchung) -> JournalLine:
     konto, gegenkonto = booking.buchungszeilen[:2]
     # A Generalumkehr takes back from the other side.
     debits_konto = (booking.sollHabenKennzeichen == "SOLL") != booking.generalumkehr
@@ -331,7 +331,7 @@ async def _read_journal(
     found = await books.ask(
         visit, chosen, "buchungen", lambda opened: opened.buchungen(chosen.year.start, from_id, limit, period)
     )
-    return [_journal_line(booking) for booking in await visit.off_loop(plain, found, list[Buchung])]
+    return [journal_line(booking) for booking in await visit.off_loop(plain, found, list[Buchung])]
 
 
 @page("/reports/journal", help="journal")

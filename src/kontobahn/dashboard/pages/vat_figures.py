@@ -181,7 +181,7 @@ async def _bookings_sheet(visit: Visit, most: int) -> tuple[Figures, Sheet, str]
     columns = [
         Column(_("Number"), 2, right=True), Column(_("Date"), 3), Column(_("Document"), 4), Column(_("Text"), 8),
         Column(_("Account"), 3), Column(_("Contra account"), 3),
-        *(Column(title, 3, right=True) for title in (_("Base"), _("Output tax"), _("Input tax"))),
+        *(Column(title, 3, right=True, sparse=True) for title in (_("Base"), _("Output tax"), _("Input tax"))),
     ]  # fmt: skip
     written = shown.chosen.written
     rows = [
@@ -235,7 +235,8 @@ def _sheet(shown: Figures) -> Sheet:
     titles = (_("Base"), _("Output tax"), _("Input tax"))
     columns = [
         Column(_("Kind"), 6), Column(_("Rate"), 2, right=True), Column(_("Key or account"), 3),
-        Column(_("Bookings"), 3, right=True), *(Column(title, width, right=True) for title, width in zip(titles, (6, 4, 3), strict=True)),
+        Column(_("Bookings"), 3, right=True),
+        *(Column(title, width, right=True, sparse=True) for title, width in zip(titles, (6, 4, 3), strict=True)),
     ]  # fmt: skip
     sums = [
         (_("Sum"), "", "", "", None, found.summeUmsatzsteuer, found.summeVorsteuer),
