@@ -53,6 +53,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "iban": ("Konto", "Account"), "mandate": ("Lastschriftmandat", "Direct debit mandate"),
     "attachments": ("Anlagen", "Attachments"), "vat_id": ("USt-IdNr.", "VAT id"), "tax_number": ("Steuernummer", "Tax number"),
     "cut": ("Weitere Positionen stehen in der Datei.", "Further lines are in the file."),
+    "readable": (
+        "Lesbare Fassung der E-Rechnung. Maßgeblich ist die Datei, die der Verkäufer gesandt hat.",
+        "Readable form of the e-invoice. The file that the seller sent is what counts.",
+    ),
 }  # fmt: skip
 
 
@@ -116,6 +120,11 @@ def as_page(invoice: Invoice, language: Language) -> bytes:
 
 def title_of(invoice: Invoice, language: Language) -> str:
     return f"{_words(language)['credit_note' if invoice.is_credit_note else 'invoice']} {invoice.number}"
+
+
+def note_of(language: Language) -> str:
+    """Returns the sentence at the foot of a copy that people read."""
+    return _words(language)["readable"]
 
 
 def sections(invoice: Invoice, language: Language) -> list[Section]:

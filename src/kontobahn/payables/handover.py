@@ -66,7 +66,7 @@ _TEMPLATE = rb"""
 #set par(leading: 0.5em)
 #set page(
   paper: "a4",
-  margin: (top: 20mm, bottom: 18mm, left: 20mm, right: 15mm),
+  margin: (x: 20mm, top: 20mm, bottom: 18mm),
   footer: context {
     set text(size: 8pt, fill: grey)
     line(length: 100%, stroke: hair)
@@ -137,9 +137,9 @@ def as_pdf(row: PayableRow) -> bytes:
     shown = [_section(one) for one in document.sections(invoice, "de")]
     data = {
         "title": document.title_of(invoice, "de"),
-        "note": "Lesbare Fassung der E-Rechnung. Maßgeblich ist die Datei, die der Verkäufer gesandt hat.",
+        "note": document.note_of("de"),
         "sections": shown,
-        # Whom and what it is about stands side by side.
+        # Facts, seller and buyer stand side by side.
         "above": len(list(takewhile(lambda one: one["kind"] == "facts", shown))),
     }
     inputs = {"data": msgspec.json.encode(make_printable(data)).decode()}

@@ -34,7 +34,7 @@ KINDS = {
     "STORNO": N_("Reversal"),
     "KORREKTUR": N_("Correction of tax"),
 }
-# What callers are called that do not name themselves.
+# The label of callers that do not name themselves.
 UNNAMED = Query().quelle
 
 
