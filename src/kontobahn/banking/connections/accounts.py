@@ -19,7 +19,7 @@ from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import SANDBOX, Api, Nature
 from kontobahn.banking.wire import ConnectionId, NumericId
 from kontobahn.db import Rounds, Table, Tx, ask_all, run_in, short_read
-from kontobahn.errors import BadRequest
+from kontobahn.errors import BadRequest, StillRunning
 from kontobahn.formats.pain import sepa
 from kontobahn.json_text import decode_kept
 from kontobahn.money import to_wire
@@ -187,6 +187,16 @@ def of_organization(tx: Tx, organization_id: str) -> list[AccountRow]:
 
 def look_up(tx: Tx, organization_id: str, account_id: int) -> AccountRow | None:
     return ACCOUNTS.one(tx, "organization_id = ? AND id = ?", organization_id, account_id)
+
+
+def check_unclaimed(tx: Tx, organization_id: str, account_id: int) -> None:
+    """Raises StillRunning if a large file is being imported into the account."""
+    if tx.one(
+        "SELECT 1 FROM banking_arrivals WHERE organization_id = ? AND account_id = ?", organization_id, account_id
+    ):
+        raise StillRunning(
+            "A large file is being imported into this account. Try again in a minute.", retry_after_seconds=5
+        )
 
 
 def by_connection(tx: Tx, organization_id: str) -> dict[str, list[AccountRow]]:

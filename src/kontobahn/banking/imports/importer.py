@@ -159,7 +159,7 @@ class StatementImporter:
         if arrived is not None or (claim is not None and claim.end(self._tx)):
             self._unchanged.add(account.id)
         else:
-            arrivals.check_unclaimed(self._tx, self._organization_id, account.id)
+            accounts.check_unclaimed(self._tx, self._organization_id, account.id)
 
     def _lock(self, file: ReadFile) -> None:
         """Takes the locks of all connections and accounts of the file, in the order in which all take them."""

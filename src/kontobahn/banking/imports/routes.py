@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from kontobahn.api.answers import Data, from_row
+from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.tasks import Tasks, Work
@@ -150,9 +150,7 @@ def _kept_report(row: ImportRow) -> StatementImportReport:
 
 
 def _report(row: ImportRow, result: ImportResult) -> StatementImportReport:
-    return from_row(
-        StatementImportReport,
-        result,
+    return StatementImportReport(
         id=row.id,
         organization_id=row.organization_id,
         status=row.status,
@@ -161,5 +159,13 @@ def _report(row: ImportRow, result: ImportResult) -> StatementImportReport:
         actor=row.actor,
         created_at=to_datetime(row.created_at),
         error=row.error,
-        warnings=[from_row(ImportWarning, item) for item in result.warnings],
+        accounts=result.accounts,
+        statements=result.statements,
+        repeated=result.repeated,
+        added=result.added,
+        modified=result.modified,
+        removed=result.removed,
+        left_out=result.left_out,
+        payments=result.payments,
+        warnings=[ImportWarning(place=item.place, found=item.found, done=item.done) for item in result.warnings],
     )

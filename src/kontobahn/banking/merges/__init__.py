@@ -25,7 +25,6 @@ from kontobahn.banking.merges.comparison import (
 )
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments import store as payments
-from kontobahn.banking.transactions import arrivals
 from kontobahn.banking.transactions.ingest import details_of
 from kontobahn.banking.transactions.wire import TransactionDetail
 from kontobahn.clock import DAY, to_datetime
@@ -169,7 +168,7 @@ def lock(tx: Tx, *both: AccountRow) -> None:
         connections.lock(tx, both[0].organization_id, connection_id)
     connections.lock_accounts(tx, both[0].organization_id, [account.iban for account in both])
     for account in both:
-        arrivals.check_unclaimed(tx, account.organization_id, account.id)
+        accounts.check_unclaimed(tx, account.organization_id, account.id)
 
 
 def _connections(tx: Tx, account: AccountRow) -> list[str]:

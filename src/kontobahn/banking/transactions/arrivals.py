@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kontobahn.banking import ids
+from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow, emit_refresh_complete, look_up, of_connection
 from kontobahn.banking.transactions.ingest import (
@@ -28,7 +29,6 @@ from kontobahn.banking.transactions.ingest import (
 from kontobahn.banking.transactions.recognition import Delivery, Seen
 from kontobahn.banking.transactions.wire import Reported
 from kontobahn.db import Database, Row, Tx, fitting_length, leases
-from kontobahn.errors import StillRunning
 
 # From this many bookings on.
 LARGE = 5_000
@@ -274,27 +274,13 @@ def claim(tx: Tx, account: AccountRow) -> Claim | None:
     connections.lock_accounts(tx, organization_id, [account.iban])
     if look_up(tx, organization_id, account_id) is None:
         return None
-    check_unclaimed(tx, organization_id, account_id)
+    accounts.check_unclaimed(tx, organization_id, account_id)
     until = _LEASE.ends_at(tx.now)
     tx.run(
         "INSERT INTO banking_arrivals (organization_id, account_id, lease_until) VALUES (?, ?, ?)",
         organization_id, account_id, until,
     )  # fmt: skip
     return Claim(organization_id, account_id, until)
-
-
-def check_unclaimed(tx: Tx, organization_id: str, account_id: int) -> None:
-    """Raises StillRunning if a large file is being imported into the account."""
-    if tx.one(
-        "SELECT 1 FROM banking_arrivals WHERE organization_id = ? AND account_id = ?", organization_id, account_id
-    ):
-        raise _still_running()
-
-
-def _still_running() -> StillRunning:
-    return StillRunning(
-        "A large file is being imported into this account. Try again in a minute.", retry_after_seconds=5
-    )
 
 
 def store_ahead(
