@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections import store as connections
 from kontobahn.banking.imports import importer, store
 from kontobahn.banking.imports.files import ReadFile
 from kontobahn.banking.provider import Snapshot
@@ -197,14 +198,16 @@ def test_another_file_for_the_account_waits_for_a_large_one_and_other_accounts_d
 ) -> None:
     other = Sheet([Booking(3_00)], iban=OTHER_IBAN)
     report(send(service, owner, camt(other)))
+    small = camt(SECOND._replace(bookings=SECOND.bookings[:2]))
     answers = between_slices(
         monkeypatch,
         lambda: [
-            send(service, owner, file).status_code for file in (mt940(SECOND), camt(follow_up(other, Booking(1_00))))
+            send(service, owner, file).status_code
+            for file in (mt940(SECOND), small, camt(follow_up(other, Booking(1_00))))
         ],
     )
     report(send(service, owner, camt(SECOND)))
-    assert answers[0] == [409, 201]
+    assert answers[0] == [409, 409, 201]
     assert report(send(service, owner, mt940(SECOND)))["added"] == 0
     assert amounts(service, owner) == sorted(one.amount / 100 for sheet in (FIRST, SECOND) for one in sheet.bookings)
 
@@ -267,7 +270,13 @@ MIXED = {
     "without bookings": camt(SECOND, follow_up(SECOND), WHOLE._replace(id="S-9")),
     "intraday before": archive(a=camt(INTRADAY, kind="052"), b=camt(SECOND, THIRD)),
     "intraday after": archive(a=camt(SECOND), b=camt(INTRADAY, kind="052"), c=camt(THIRD)),
-    "advice": archive(a=camt(SECOND, THIRD), b=camt(THIRD._replace(id="A-1"), kind="054")),
+    "advice before": archive(a=camt(THIRD._replace(id="A-1"), kind="054"), b=camt(SECOND, THIRD)),
+    "advice after": archive(a=camt(SECOND, THIRD), b=camt(THIRD._replace(id="A-1"), kind="054")),
+    "equal bookings": camt(follow_up(FIRST, *[Booking(-3_50, "Kaffee", booked=SECOND.day, valued=SECOND.day)] * 7)),
+    "pages with the balances of the whole": camt(
+        WHOLE._replace(bookings=SECOND.bookings, closing=THIRD.end, number=2, page=(1, False)),
+        WHOLE._replace(bookings=THIRD.bookings, closing=THIRD.end, number=2, page=(2, True)),
+    ),
     "a sum and its payments": camt(PAID, PAID_IN_PARTS),
     "payments and their sum": camt(PAID_IN_PARTS, PAID),
 }
@@ -346,6 +355,40 @@ def test_an_account_that_is_removed_amid_a_file_is_made_anew_by_it(
     )
     follower.finish({row["id"]: row for row in mine})
     assert count(service, "SELECT COUNT(*) FROM banking_arrivals") == count(service, UNKNOWN) == 0
+
+
+def test_what_a_killed_file_left_in_an_account_that_is_then_removed_is_told_as_removed(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower = Anybody(service, owner.key)
+    break_off(monkeypatch, 4)
+    assert send(service, owner, camt(SECOND, THIRD)).status_code == 503
+    while follower.read(100):
+        pass
+    assert len(follower.has) > connections.LARGE
+    [connection] = service.get("/v2/banking/connections", owner.key).json()["data"]
+    assert service.request("DELETE", f"/v2/banking/connections/{connection['id']}", owner.key).status_code == 200
+    mend(monkeypatch, service)
+    connections.sweep_departures(service.db)
+    follower.finish({})
+
+
+def test_slices_end_with_the_connection_that_they_come_by_and_the_rest_comes_by_the_next(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The account stays, because a connection to the bank reaches it too."""
+    [files] = service.get("/v2/banking/connections", owner.key).json()["data"]
+    Bank(service).connected(owner, accounts=[account_facts(iban=IBAN)])
+    by_it = f"SELECT COUNT(*) FROM banking_transactions WHERE source = '{files['id']}'"
+
+    def remove() -> int:
+        assert service.request("DELETE", f"/v2/banking/connections/{files['id']}", owner.key).status_code == 200
+        return count(service, by_it)
+
+    before = amid(monkeypatch, remove)
+    report(send(service, owner, camt(SECOND, THIRD)))
+    assert before == [count(service, by_it)] == [len(FIRST.bookings) + 2]
+    is_whole(service, owner)
 
 
 def test_a_fetch_goes_on_amid_a_file_and_adds_what_the_file_has_not(
