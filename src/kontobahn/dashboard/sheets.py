@@ -40,6 +40,8 @@ class Column(NamedTuple):
     sided: bool = False
     # Zeros say nothing here, so they are printed in sums only.
     sparse: bool = False
+    # An IBAN, printed in groups of four.
+    grouped: bool = False
 
 
 class Part(NamedTuple):
@@ -151,20 +153,20 @@ def _with_subtotals(columns: Sequence[Column], part: Part, rows: list[Sequence[C
 
 def _row(columns: Sequence[Column], row: Sequence[Cell], *, is_strong: bool) -> dict[str, Any]:
     cells = [
-        "" if column.sparse and not cell and not is_strong else _text(cell, is_sided=column.sided)
+        "" if column.sparse and not cell and not is_strong else _text(column, cell)
         for column, cell in zip(columns, row, strict=True)
     ]
     return {"cells": cells, "strong": is_strong, "sub": False}
 
 
-def _text(cell: Cell, *, is_sided: bool) -> str:
+def _text(column: Column, cell: Cell) -> str:
     if cell is None:
         return ""
     if isinstance(cell, Decimal):
-        if is_sided:
+        if column.sided:
             side = (_("S") if cell > 0 else _("H")) if cell else ""
             return f"{figures.number(abs(cell), 2)}|{side}"
         return figures.number(cell, 2)
     if isinstance(cell, date):
         return figures.day(cell)
-    return str(cell)
+    return figures.iban(str(cell)) if column.grouped else str(cell)

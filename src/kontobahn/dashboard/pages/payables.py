@@ -180,10 +180,10 @@ async def _sheet(visit: Visit, most: int | None = None) -> tuple[Sheet, str]:
         if most is not None and len(rows) > most:
             break
     columns = [
-        Column(_("Supplier"), 6), Column(_("Invoice number"), 4), Column(_("Dated"), 3), Column(_("Due on"), 3),
-        Column(_("Status"), 4), Column(_("Amount due"), 3, right=True), Column(_("Total with VAT"), 3, right=True),
-        Column(_("Currency"), 2), Column(_("Creditor account"), 3), Column(_("IBAN"), 6), Column(_("VAT id"), 4),
-        Column(_("Received"), 3),
+        Column(_("Supplier"), 10), Column(_("Invoice number"), 8), Column(_("Dated"), 7), Column(_("Due on"), 6),
+        Column(_("Status"), 9), Column(_("Amount due"), 6, right=True), Column(_("Total with VAT"), 7, right=True),
+        Column(_("Currency"), 5), Column(_("Creditor account"), 7), Column(_("IBAN"), 14, grouped=True),
+        Column(_("VAT id"), 7), Column(_("Received"), 7),
     ]  # fmt: skip
     totals = [
         (_("Total"), "", None, None, "", from_minor(owed), from_minor(total), currency, "", "", "", None)
