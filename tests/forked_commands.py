@@ -267,8 +267,23 @@ def _become_a_command(
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["kontobahn", *arguments]
-    main()
-    sys.exit(0)
+    try:
+        main()
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise
+        _end(ended.code or 0)
+    _end(0)
+
+
+def _end(code: int) -> NoReturn:
+    """Ends as an interpreter does, but leaves the memory to the system: to take apart all that was imported takes longer than most
+    commands, and copies what is shared with the process that was forked."""
+    threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as nothing public does
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _import_everything() -> None:
