@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from pathlib import PurePosixPath
 from typing import BinaryIO, NamedTuple
-from xml.sax.saxutils import escape, quoteattr
+
+from kontobahn.xml_text import escape, quoted
 
 # The format's own limits: documents in a package, files of a document. More than 100 MB are not recommended in one package.
 MAX_DOCUMENTS = 5_000
@@ -71,7 +72,7 @@ def write_package(target: BinaryIO, documents: Iterable[Document], created: date
                 number += 1
                 names.append(f"{number:05d}_{safe_name(file.name)}")
                 package.writestr(_info(names[-1], created), file.read())
-            extensions = "".join(f'<extension xsi:type="File" name={quoteattr(name)}/>' for name in names)
+            extensions = "".join(f'<extension xsi:type="File" name={quoted(name)}/>' for name in names)
             entries.append(f'<document guid="{document.guid}" processID="1">{extensions}</document>\n')
         package.writestr(_info("document.xml", created), manifest(entries, created, description))
 
@@ -153,8 +154,8 @@ def _euros(cents: int) -> str:
 
 def write_document(guid: str, cash_book: str, month: str, receipts: Iterable[str], created: datetime) -> bytes:
     """Returns the `document.xml`; `month` as 2026-03."""
-    properties = f'<property key="1" value="{month}"/><property key="3" value={quoteattr(cash_book)}/>'
+    properties = f'<property key="1" value="{month}"/><property key="3" value={quoted(cash_book)}/>'
     ledger = f'<extension xsi:type="cashLedger" datafile="{LEDGER}">{properties}</extension>'
-    files = "".join(f'<extension xsi:type="File" name={quoteattr(name)}/>' for name in receipts)
+    files = "".join(f'<extension xsi:type="File" name={quoted(name)}/>' for name in receipts)
     entry = f'<document guid="{guid}" processID="1">{ledger}{files}</document>\n'
     return manifest([entry], created, "Kassenbuch").encode()
