@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -12,13 +14,40 @@ from tests.dashboard.full_demo import NOBODY
 from tests.journeys.process import ServerProcess, serving
 
 
+class _Browsers:
+    """One browser at a time, for as long as tests that have one follow each other: to start it takes as long as many of them."""
+
+    def __init__(self) -> None:
+        self._running = ExitStack()
+        self._browser: Browser | None = None
+
+    def get(self) -> Browser:
+        if self._browser is None:
+            self._browser = launched(self._running.enter_context(sync_playwright()))
+            self._running.callback(self._browser.close)
+        return self._browser
+
+    def close(self) -> None:
+        self._browser = None
+        self._running.close()
+
+
+_browsers = _Browsers()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None]:
+    """No browser is left to tests of other folders: the library keeps an event loop running, and they run their own."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or not nextitem.path.is_relative_to(Path(__file__).parent):
+            _browsers.close()
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Not for longer than a module: the library keeps an event loop running, and other tests run their own."""
-    with sync_playwright() as playwright:
-        browser = launched(playwright)
-        yield browser
-        browser.close()
+def browser() -> Browser:
+    return _browsers.get()
 
 
 @pytest.fixture(scope="session")
