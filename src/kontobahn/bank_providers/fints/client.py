@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import date
+from functools import cache
 from typing import Any, NamedTuple
 
 from fints.client import SYSTEM_ID_UNASSIGNED, FinTS3PinTanClient, NeedRetryResponse, NeedTANResponse
@@ -45,11 +46,21 @@ logging.getLogger("fints").setLevel(logging.CRITICAL + 1)
 READ_BY_ELEMENTS = "HIUPD"
 
 
+@cache
+def _kinds() -> dict[tuple[str, int], Any]:
+    """The library's segments by type and version. By itself it compares the names of all of them with each segment of a message."""
+    return {(kind.TYPE, kind.VERSION): kind for kind in FinTS3Segment._all_subclasses()}
+
+
+def _kind_of(segment: Any) -> Any:
+    kind, _, version, *_ = segment[0]
+    return FinTS3Segment if kind == READ_BY_ELEMENTS else _kinds().get((kind, int(version)), FinTS3Segment)
+
+
 def _parse_segment(parser: FinTS3Parser, segment: Any) -> Any:
     """A segment that is not as the library knows it keeps its elements, and spoils no other. The library warns, and minds some."""
     try:
-        kind = FinTS3Segment if segment[0][0] == READ_BY_ELEMENTS else FinTS3Segment.find_subclass(segment)
-        return parser._parse_segment_as_class(kind, segment)
+        return parser._parse_segment_as_class(_kind_of(segment), segment)
     except Exception:
         return parser._parse_segment_as_class(FinTS3Segment, segment)
 
