@@ -82,8 +82,10 @@ def test_every_figure_is_the_sum_of_the_rows_that_it_leads_to(service: Service, 
     assert amounts(browser, "/dashboard/outlook", "Money afterwards")[-1] == as_amount("−€783.09")
     vat = {address: words for address, words in figures.items() if "/reports/vat" in address}
     assert [words for _, words in vat.items()] == ["€0.00", "€47.50", "€96.90"]
-    for address, words in vat.items():
-        assert words in browser.get(address).text, address
+    taxes = re.findall(r'<small><a href="([^"]+)">(?:out|in)put tax ([^<]+)</a>', browser.get("/dashboard").text)
+    assert len(taxes) == 2 * len(re.findall("output tax", browser.get("/dashboard").text))
+    for address, words in [*vat.items(), *taxes]:
+        assert words in browser.get(html.unescape(address).partition("#")[0]).text, address
 
 
 def test_nothing_is_counted_twice_or_after_it_was_booked(service: Service, tmp_path: Path) -> None:

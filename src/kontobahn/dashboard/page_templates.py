@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -34,6 +35,8 @@ _KEPT_TEXTS = 8192
 # Colours of clients, `tint-1` and so on.
 TINTS = 8
 _visit: ContextVar[Any] = ContextVar("visit")
+_NAMES_ITS_FIELD = re.compile(r'(<a href="#([^"]+)") data-names-its-field>')
+_LABEL = re.compile(r'<label for="([^"]+)">([^<]+)')
 # The first that occurs counts: most browsers also claim to be others.
 _BROWSERS = (
     ("Firefox/", "Firefox"), ("FxiOS/", "Firefox"), ("Edg/", "Edge"), ("EdgA/", "Edge"), ("OPR/", "Opera"),
@@ -90,6 +93,7 @@ def environment(language: Language = words.DEFAULT) -> jinja2.Environment:
         machine_time=figures.machine_time,
         months=figures.months,
         iban=figures.iban,
+        unbroken=components.unbroken,
         size=figures.size,
         query=urlencode,
         device=browser_words,
@@ -213,7 +217,15 @@ def _without_values(language: Language, text: str) -> Markup:
 def render(template: str, values: dict[str, Any]) -> str:
     """`visit` among the values is also what the components see as `here()`: they are made once, not once a page."""
     _visit.set(values.get("visit"))
-    return environment(words.language()).get_template(template).render(values)
+    return _with_fields_named(environment(words.language()).get_template(template).render(values))
+
+
+def _with_fields_named(page: str) -> str:
+    """Names the field of each thing that is wrong with a form: its label is known only below the list of them."""
+    if not _NAMES_ITS_FIELD.search(page):
+        return page
+    labels = {field: f"{label.strip()}: " for field, label in _LABEL.findall(page)}
+    return _NAMES_ITS_FIELD.sub(lambda link: f"{link[1]}>{labels.get(link[2], '')}", page)
 
 
 # --- Names of browsers, in words that people recognise

@@ -189,8 +189,13 @@ def due(belegdatum: date, of_row: date | None, terms: Zahlungsbedingung | None) 
 def age_classes(items: Iterable[FaelligerPosten]) -> Altersklassen:
     sums = [Decimal("0.00")] * (len(_LAST_DAYS) + 1)
     for posten in items:
-        sums[sum(posten.tageUeberfaellig > last for last in _LAST_DAYS)] += posten.saldo
+        sums[age_class(posten)] += posten.saldo
     return Altersklassen(*sums)
+
+
+def age_class(posten: FaelligerPosten) -> int:
+    """Returns the place of an item among the `Altersklassen`."""
+    return sum(posten.tageUeberfaellig > last for last in _LAST_DAYS)
 
 
 def day_of_column(text: str) -> date | None:

@@ -15,12 +15,12 @@ from kontobahn.dashboard.books import ChosenBooks
 from kontobahn.dashboard.declare import ROOT, page
 from kontobahn.dashboard.lists import Filters, Rows
 from kontobahn.dashboard.pages import open_items
-from kontobahn.dashboard.pages.open_items import SIDES, OpenItemsFilter, Settlement, Settlements, Side
+from kontobahn.dashboard.pages.open_items import AGES, SIDES, Age, OpenItemsFilter, Settlement, Settlements, Side
 from kontobahn.dashboard.pages.partner_statement import PAY, pay_key
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
-from kontobahn.ledger.faelligkeiten import FaelligesKonto, Faelligkeiten
+from kontobahn.ledger.faelligkeiten import FaelligesKonto, Faelligkeiten, age_class
 
 PATH = f"{ROOT}/open-items/due"
 When = Literal["overdue", "week", "month"]
@@ -31,6 +31,7 @@ _DAYS: dict[When, int] = {"overdue": -1, "week": 7, "month": 30}
 class DueFilter(OpenItemsFilter):
     side: Side = "debitors"
     when: When | None = None
+    age: Age | None = None
 
 
 class Item(NamedTuple):
@@ -96,7 +97,7 @@ def _items(
         )
         for konto in konten
         for posten in konto.posten
-        if until is None or posten.faelligAm <= until
+        if (until is None or posten.faelligAm <= until) and wanted.age in (None, AGES[age_class(posten)][0])
     ]  # fmt: skip
     if words:
         found = [item for item in found if all(word in _text(chosen, item) for word in words)]
@@ -113,7 +114,7 @@ async def due_dates(visit: Visit) -> Response:
     shown = await _read(visit)
     filters = shown.filters
     rows: Rows[Item] = filters.cut(shown.items)
-    labels = {"when": _("Due"), "stichtag": _("Cut-off date"), "search": _("Search")}
+    labels = {"when": _("Due"), "age": _("Overdue"), "stichtag": _("Cut-off date"), "search": _("Search")}
     return visit.show(
         "due_dates.html",
         may_pay=visit.may("member") and filters.wanted.side == "creditors", pay_key=pay_key, pay=PAY,
@@ -129,6 +130,8 @@ def _spans(filters: Filters[DueFilter]) -> list[tuple[str, str, bool]]:
 
 
 def _in_words(name: str, text: str) -> str:
+    if name == "age":
+        return next((_(words) for age, words in AGES if age == text), text)
     return _(WHEN[text]) if name == "when" and text in WHEN else text
 
 

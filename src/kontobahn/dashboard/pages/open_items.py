@@ -73,7 +73,8 @@ def _pending(taken: Taken, open_minor: int) -> int:
 
 PATH = f"{ROOT}/open-items"
 Side = Literal["debitors", "creditors"]
-AGES = (
+Age = Literal["nichtFaellig", "bis30Tage", "bis60Tage", "bis90Tage", "ueber90Tage"]
+AGES: tuple[tuple[Age, str], ...] = (
     ("nichtFaellig", N_("not due yet")),
     ("bis30Tage", N_("up to 30 days")),
     ("bis60Tage", N_("31 to 60 days")),

@@ -300,8 +300,7 @@ EVENT_WORDS = {
 
 class _Event(NamedTuple):
     words: str
-    subject: str
-    # Of the payment; empty if it is about something else.
+    # Of the payment or invoice; empty if it is about something else.
     page: str
     at: datetime
 
@@ -314,7 +313,7 @@ class _Envelope(msgspec.Struct):
 def _event(entry: Entry) -> _Event:
     envelope = msgspec.json.decode(entry.body, type=_Envelope)
     words = _(EVENT_WORDS[envelope.event])
-    return _Event(words, entry.subject, _subject_page(entry.subject), envelope.received_at)
+    return _Event(words, _subject_page(entry.subject), envelope.received_at)
 
 
 def _subject_page(subject: str) -> str:
