@@ -180,9 +180,9 @@ async def _sheet(visit: Visit, most: int | None = None) -> tuple[Sheet, str]:
         if most is not None and len(rows) > most:
             break
     columns = [
-        Column(_("Supplier"), 10), Column(_("Invoice number"), 8), Column(_("Dated"), 7), Column(_("Due on"), 6),
-        Column(_("Status"), 9), Column(_("Amount due"), 6, right=True), Column(_("Total with VAT"), 7, right=True),
-        Column(_("Currency"), 5), Column(_("Creditor account"), 7), Column(_("IBAN"), 14, grouped=True),
+        Column(_("Supplier"), 10), Column(_("Invoice number"), 10), Column(_("Dated"), 9), Column(_("Due on"), 7),
+        Column(_("Status"), 7), Column(_("Amount due"), 7, right=True), Column(_("Total with VAT"), 7, right=True),
+        Column(_("Currency"), 6), Column(_("Creditor account"), 7), Column(_("IBAN"), 15, grouped=True),
         Column(_("VAT id"), 7), Column(_("Received"), 7),
     ]  # fmt: skip
     totals = [

@@ -119,10 +119,10 @@ async def _due_sheet(visit: Visit) -> tuple[Sheet, str]:
     for one in found:
         add_up(sums, one.row.currency_code, one.row.payable_minor, one.skonto_minor, one.amount_minor)
     columns = [
-        Column(_("Pay by"), 6), Column(_("Supplier"), 10), Column(_("Invoice number"), 9), Column(_("Due on"), 6),
-        Column(_("Status"), 9), Column(_("Amount due"), 6, right=True), Column(_("Skonto"), 5, right=True),
-        Column(_("Skonto until"), 6), Column(_("Amount today"), 8, right=True), Column(_("Currency"), 5),
-        Column(_("Creditor account"), 8), Column(_("IBAN"), 14, grouped=True),
+        Column(_("Pay by"), 7), Column(_("Supplier"), 10), Column(_("Invoice number"), 10), Column(_("Due on"), 7),
+        Column(_("Status"), 7), Column(_("Amount due"), 7, right=True), Column(_("Skonto"), 6, right=True),
+        Column(_("Skonto until"), 7), Column(_("Amount today"), 7, right=True), Column(_("Currency"), 6),
+        Column(_("Creditor account"), 7), Column(_("IBAN"), 15, grouped=True),
     ]  # fmt: skip
     rows = [
         (

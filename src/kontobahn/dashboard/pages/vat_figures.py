@@ -234,9 +234,9 @@ def _sheet(shown: Figures) -> Sheet:
     found = shown.found
     titles = (_("Base"), _("Output tax"), _("Input tax"))
     columns = [
-        Column(_("Kind"), 6), Column(_("Rate"), 2, right=True), Column(_("Key or account"), 3),
+        Column(_("Kind"), 6), Column(_("Rate"), 2, right=True), Column(_("Key or account"), 4),
         Column(_("Bookings"), 3, right=True),
-        *(Column(title, width, right=True, sparse=True) for title, width in zip(titles, (6, 4, 3), strict=True)),
+        *(Column(title, width, right=True, sparse=True) for title, width in zip(titles, (5, 4, 3), strict=True)),
     ]  # fmt: skip
     sums = [
         (_("Sum"), "", "", "", None, found.summeUmsatzsteuer, found.summeVorsteuer),
