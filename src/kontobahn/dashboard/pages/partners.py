@@ -18,8 +18,9 @@ from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import _
+from kontobahn.dashboard.words import N_, _
 from kontobahn.json_text import encode
+from kontobahn.ledger.faelligkeiten import END_OF_MONTH, day_and_months, days_of
 from kontobahn.ledger.konto import functional
 from kontobahn.ledger.personenkonto import Partner, PartnerOrder, Personenkonto
 from kontobahn.ledger.routes import rewe, rewe_read
@@ -27,6 +28,7 @@ from kontobahn.ledger.routes.rewe_read import JahrDropdownQuery
 from kontobahn.ledger.wire import Zahlungsbedingung
 
 PATH = f"{ROOT}/partners"
+_MONTHS = (N_("of the month"), N_("of the following month"), N_("of the month after next"))
 _DECODER = BodyDecoder(Personenkonto)
 # The field of the form that shows a field of the record.
 _FIELDS = {
@@ -102,7 +104,28 @@ async def payment_terms(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     query = JahrDropdownQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start)
     answer = await visit.ask(rewe_read.list_zahlungsbedingungen, query=query)
-    return visit.show("payment_terms.html", chosen=chosen, terms=plain(answer.data, list[Zahlungsbedingung]))
+    return visit.show(
+        "payment_terms.html", chosen=chosen, terms=plain(answer.data, list[Zahlungsbedingung]), invoices_words=_invoices_words,
+        deadline_words=_deadline_words,
+    )  # fmt: skip
+
+
+def _invoices_words(rechnungsbereich: str) -> str:
+    """`Rechnungen vom 1. bis 15.` in the language of the page."""
+    days = days_of(rechnungsbereich)
+    if days is None:
+        return rechnungsbereich
+    return _("invoices from day %(first)s to day %(last)s", first=days[0], last=days[1])
+
+
+def _deadline_words(text: str) -> str:
+    """`15. des Folgemonats` in the language of the page."""
+    found = day_and_months(text)
+    if found is None:
+        return text
+    day, months = found
+    later = _(_MONTHS[months]) if months < len(_MONTHS) else _("of the month %(months)s months later", months=months)
+    return f"{_('the end') if day == END_OF_MONTH else _('day %(day)s', day=day)} {later}"
 
 
 @page("/partners/new", role="bookkeeping", help="partners")
