@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kontobahn.access.audit import COMMAND_LINE
 from kontobahn.bank_providers.sandbox.rules import COMPANY
 from kontobahn.books import batches, cash_book, partners, posting, reports, setup, store
 from kontobahn.books.satz import Satz
@@ -178,8 +179,9 @@ def post(tx: Tx, client: Client, start: date, saetze: list[Satz]) -> None:
     """Posts bookings of the fiscal year that begins on this day."""
     jahr = store.year_of_start(tx, client, start)
     batch = batches.open_batch(
-        tx, client, jahr, kind="demo", source="demo", sha256=f"demo {new_id()}", bezeichnung=f"Buchungen {start.year}"
-    )
+        tx, client, jahr, kind="demo", source="demo", author=COMMAND_LINE.name, sha256=f"demo {new_id()}",
+        bezeichnung=f"Buchungen {start.year}",
+    )  # fmt: skip
     poster = posting.begin(tx, client, batch)
     for satz in saetze:
         poster.add(satz)

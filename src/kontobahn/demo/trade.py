@@ -158,8 +158,12 @@ def konto_of(partner: str) -> str:
     return str(10010 + 10 * DEBTORS.index(partner) if partner in DEBTORS else 70010 + 10 * CREDITORS.index(partner))
 
 
+_ASCII = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "é": "e"})
+
+
 def mail_of(partner: str) -> str:
-    short = "".join(sign for sign in partner.split(maxsplit=1)[0].lower() if sign.isascii() and sign.isalpha())
+    word = partner.split(maxsplit=1)[0].lower().translate(_ASCII)
+    short = "".join(sign for sign in word if sign.isascii() and sign.isalpha())
     return f"rechnung@{short or 'firma'}.example"
 
 
