@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, FilePayload, expect
 
 from tests.api.ledger.files import BAD, INVOICE, file
-from tests.browser.visitor import Visitor, visiting
+from tests.browser.visitor import Visitor, Way, visiting
 from tests.harness import PASSWORD, Service, running_service
 from tests.journeys.process import ServerProcess
 from tests.ledger_builder import Books
@@ -32,6 +32,18 @@ def erika(request: pytest.FixtureRequest, browser: Browser, muster: Service) -> 
     with visiting(browser, muster.base_url, locale="en", java_script_enabled=request.param) as visitor:
         visitor.sign_in(EMAIL, PASSWORD)
         yield visitor
+
+
+# The words and numbers of these elements that stand on two lines.
+_BROKEN = """elements => elements.flatMap(element => {
+    const range = document.createRange();
+    const texts = [...element.childNodes].filter(node => node.nodeType === Node.TEXT_NODE);
+    return texts.flatMap(node => [...node.data.matchAll(/[\\p{L}\\p{N}]+/gu)].map(found => {
+        range.setStart(node, found.index);
+        range.setEnd(node, found.index + found[0].length);
+        return new Set([...range.getClientRects()].map(box => box.bottom)).size > 1 ? found[0] : "";
+    })).filter(Boolean);
+})"""
 
 
 def chosen(name: str, content: bytes, kind: str = "text/csv") -> FilePayload:
@@ -81,3 +93,24 @@ def test_an_open_item_is_paid_in_four_clicks(browser: Browser, demo: ServerProce
             expect(page.locator(f"#f-{name}")).not_to_have_value("")
         assert page.eval_on_selector("#f-creditor_iban", "field => field.form.checkValidity()")
         expect(page.locator("button:has-text('Continue')")).to_be_enabled()
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_names_of_accounts_are_whole_on_a_tablet(
+    browser: Browser, demo: ServerProcess, demo_token: str, language: str
+) -> None:
+    with visiting(browser, demo.facts["base_url"], demo_token, locale=language) as visitor:
+        visitor.show(Way(768, "light"))
+        page = visitor.open("/dashboard/trial-balance")
+        assert "Kreditkartenabrechnung" in page.inner_text("main")
+        assert page.eval_on_selector_all("td a", _BROKEN) == []
+
+
+def test_an_iban_stands_on_one_line_on_a_phone(visitor: Visitor) -> None:
+    visitor.show(Way(390, "light"))
+    heights = visitor.open("/dashboard").eval_on_selector_all(
+        ".accounts .iban",
+        "all => all.map(one => one.getClientRects()[0].height / parseFloat(getComputedStyle(one).lineHeight))",
+    )
+    assert heights
+    assert max(heights) < 1.5

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from kontobahn.books import bookings, store
+from kontobahn.dashboard.components import unbroken
 from kontobahn.db import Tx
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.wire import Periode, SheetSelection, Zahlungsbedingung
@@ -281,8 +282,8 @@ def test_a_partner_is_added_and_changed_without_losing_anything(browser: Browser
     refused = browser.post("/dashboard/partners/new", form)
     assert refused.status_code == 422
     assert 'id="e-iban"' in refused.text
-    # A summary above the form leads to each field.
-    assert re.search(r'role="alert" tabindex="-1" autofocus>.*<a href="#f-iban">', refused.text, re.DOTALL)
+    # A summary above the form names each field and leads to it.
+    assert re.search(r'role="alert" tabindex="-1" autofocus>.*<a href="#f-iban">IBAN: \w', refused.text, re.DOTALL)
     assert 'id="f-iban"' in refused.text
     assert 'id="e-number"' in browser.post("/dashboard/partners/new", {**form, "number": "9"}).text
     record = {
@@ -355,4 +356,27 @@ def test_terms_by_periods_name_the_discount_of_each(browser: Browser, books: Boo
     )  # fmt: skip
     books.service.db.write_now(store.save_payment_terms, books.client, terms)
     page = " ".join(html.unescape(browser.get("/dashboard/partners/terms").text).split())
-    assert "Rechnungen vom 1. bis 15.: 2.00 % by the 20. des laufenden Monats, net by the Monatsende" in page
+    assert "invoices from day 1 to day 15: 2.00 % by day 20 of the month, net by the end of the month" in page
+    page = " ".join(html.unescape(browser.get("/dashboard/partners/terms", **{"accept-language": "de"}).text).split())
+    assert (
+        "Rechnungen vom 1. bis 15.: 2,00 % bis 20. des laufenden Monats, netto bis Monatsende des laufenden Monats"
+        in page
+    )
+
+
+def test_what_is_due_by_age_leads_to_the_documents_that_add_up_to_it(browser: Browser, books: Books) -> None:
+    books.post("2026-02-25 S 10001 8400 238,00 RE-2 Rechnung zwei bu=3")
+    shown = browser.get("/dashboard/open-items?stichtag=2026-02-28")
+    sums = re.findall(r'href="(/dashboard/open-items/due[^"]*side=[^"]*)"><span[^>]*>([^<]+)<', shown.text)
+    # Five ages and the total, of customers and of suppliers.
+    assert len(sums) == 12
+    assert {words for _, words in sums} == {"€0.00", "€19.00", "€238.00", "€257.00", "€59.50"}
+    for address, words in sums:
+        found = cells(browser.get(html.unescape(address)))
+        assert (found[-1] if found else "€0.00") == words, address
+
+
+def test_a_document_number_does_not_break_at_its_hyphens() -> None:
+    assert 'Zahlung <span class="whole">RE-2026-0141</span> &amp; Rest' in unbroken("Zahlung RE-2026-0141 & Rest")
+    long = f"RE-{'1' * 30}"
+    assert unbroken(long) == long

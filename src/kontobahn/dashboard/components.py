@@ -69,6 +69,8 @@ def static_url(name: str) -> str:
 
 
 _NOTHING = Markup("–")
+# Longer ones may break: a narrow column has no room for them.
+_DOCUMENT_NUMBER = re.compile(r"(?<!\S)(?=\S*\d)(?=\S{3,20}(?!\S))\S*-\S*")
 
 
 @cache
@@ -83,6 +85,11 @@ def money(amount: int | Decimal | None, currency: str = "EUR", sign: bool = Fals
         return _NOTHING
     kind = " minus" if amount < 0 else " plus" if sign and amount > 0 else ""
     return Markup(f'<span class="money{kind}">{escape(figures.money(amount, currency))}</span>')
+
+
+def unbroken(text: str) -> Markup:
+    """A text in which document numbers do not break at their hyphens."""
+    return Markup(_DOCUMENT_NUMBER.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
 
 
 def moment(instant: datetime | int | None, *, seconds: bool = False) -> Markup:

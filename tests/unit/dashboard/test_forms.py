@@ -138,5 +138,6 @@ def test_a_chart_escapes_what_it_says_and_has_no_styles() -> None:
     assert "style=" not in drawn
     assert charts.line(points[:1], "t") == ""
     assert charts.bars([], "t") == ""
+    assert "<li>100</li>" in charts.course([charts.Point("a", 0, "0")] * 2, [], "t", str)
     flat = charts.line([charts.Point("a", 7, "7"), charts.Point("b", 7, "7")], "t")
     assert "NaN" not in flat

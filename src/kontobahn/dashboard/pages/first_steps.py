@@ -47,7 +47,7 @@ def find(tx: Tx, organization_id: str) -> list[Step]:
         ),
         Step(
             N_("Accounting"),
-            N_("Keep them here with SKR03 or SKR04, or import what your tax adviser exports in DATEV format."),
+            N_("Keep the books here with SKR03 or SKR04, or import what your tax adviser exports in DATEV format."),
             N_("Set up the books"),
             f"{ROOT}/books/new",
             any(item.status == "connected" for item in connections.listing(tx, (organization_id,))),
@@ -68,7 +68,7 @@ def find(tx: Tx, organization_id: str) -> list[Step]:
         ),
         Step(
             N_("Invite somebody"),
-            N_("A colleague or your tax adviser: everybody has an own account and an own role."),
+            N_("A colleague or your tax adviser: everybody has their own account and role."),
             N_("Invite somebody"),
             f"{ROOT}/team",
             _is_shared(tx, organization_id),
