@@ -90,10 +90,12 @@ def test_letters_have_address_iban_due_dates_and_a_code(person: Person) -> None:
     statement = text_of(person.get(f"{ANNA}/statement.pdf").content)
     assert "Kontoauszug" in statement
     assert "Bitte überweisen Sie umgehend:" in statement
+    assert "Sollten Sie inzwischen bezahlt haben" in statement
     assert all(item["beleg"] in statement for item in opos["posten"])
     # A supplier is told what is open, and asked for nothing.
     supplier = text_of(person.get("/dashboard/open-items/700010000/statement.pdf").content)
     assert "GiroCode" not in supplier
+    assert "bezahlt haben" not in supplier
     assert "−" not in supplier
     assert person.get("/dashboard/open-items/700010000/reminder.pdf").status_code == 400
 

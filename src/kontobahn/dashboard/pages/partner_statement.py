@@ -146,7 +146,7 @@ def _inputs(
         "total": euro(total),
         "terms": terms,
         "payment": _payment(seller, total, purpose) if asks else [],
-        "closing": [_CROSSED, "Mit freundlichen Grüßen", seller.contact_name or seller.name or ""],
+        "closing": [*([_CROSSED] if asks else []), "Mit freundlichen Grüßen", seller.contact_name or seller.name or ""],
     }
     code = ""
     if asks and total <= MAX_GIRO_CENTS:
@@ -162,7 +162,8 @@ def _inputs(
 
 def _row(one: Open) -> list[str]:
     item = one.item
-    days = str(item.tageUeberfaellig) if item.tageUeberfaellig else ""
+    late = item.tageUeberfaellig
+    days = f"{late} {'Tag' if late == 1 else 'Tage'}" if late else ""
     due = _day(item.faelligAm)
     return [item.beleg, _day(item.belegdatum), item.buchungstext, due, days, euro(money.to_minor(one.left))]
 
