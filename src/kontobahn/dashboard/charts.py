@@ -85,7 +85,7 @@ def course(past: Sequence[Point], later: Sequence[Point], title: str, write: Cal
     if len(points) < 2:
         return Markup("")
     least, most = min(point.value for point in points), max(point.value for point in points)
-    # What stays the same is seen against zero: between two values a cent apart it would say nothing.
+    # A value that stays the same is seen against zero: between two of them a cent apart it would say nothing.
     ticks = scale(least, most) if least < most else scale(min(least, 0), max(most, 100))
     low, spread = ticks[0], ticks[-1] - ticks[0]
     width, height = 600, 200
