@@ -17,7 +17,7 @@ import pytest
 
 from kontobahn.clock import ManualClock
 from kontobahn.db import Database, Question, Rounds, ShortRead, Tx, ask, ask_one, open_database, short_read
-from kontobahn.db.sqlite import PAGE_BYTES, READER_THREADS, Checkpoints, SqliteEngine
+from kontobahn.db.sqlite import PAGE_BYTES, READER_THREADS, ROWS_INSERTED_AT_ONCE, Checkpoints, SqliteEngine
 from kontobahn.errors import DatabaseUnavailable
 from kontobahn.settings import load
 from kontobahn.threads import work_for
@@ -75,6 +75,28 @@ def timeout() -> Rounds[str]:
 def add_and_fail(tx: Tx, amount: int) -> None:
     add(tx, amount)
     raise LookupError(f"unit {amount}")
+
+
+@pytest.mark.parametrize("count", [ROWS_INSERTED_AT_ONCE - 1, ROWS_INSERTED_AT_ONCE, 2 * ROWS_INSERTED_AT_ONCE + 1])
+def test_many_rows_are_written_as_one_after_the_other_would_be(db: Database, count: int) -> None:
+    put = (
+        "INSERT INTO counter (name, value) VALUES (?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET value = counter.value * 2 + excluded.value"
+    )
+    names = [f"{number:04}" for number in range(count)]
+    # The last comes twice, and the second time it finds what the first wrote.
+    db.write_now(lambda tx: tx.many(put, [*((name, 1) for name in names), (names[-1], 3)]))
+    found = db.read_now(lambda tx: tx.all("SELECT name, value FROM counter WHERE name <> 'a' ORDER BY name"))
+    assert found == [*((name, 1) for name in names[:-1]), (names[-1], 5)]
+    db.write_now(lambda tx: tx.many("DELETE FROM counter WHERE name = ?", [(name,) for name in names]))
+    assert db.read_now(lambda tx: tx.all("SELECT name FROM counter")) == [("a",)]
+
+
+def test_of_many_rows_none_is_written_if_one_is_refused(db: Database) -> None:
+    rows = [(f"{number:04}", number) for number in range(ROWS_INSERTED_AT_ONCE)]
+    with pytest.raises((sqlite3.IntegrityError, psycopg.errors.CheckViolation)):
+        db.write_now(lambda tx: tx.many("INSERT INTO counter (name, value) VALUES (?, ?)", [*rows, ("b", 1_000_000)]))
+    assert db.read_now(lambda tx: tx.all("SELECT name FROM counter")) == [("a",)]
 
 
 def test_a_unit_is_all_or_nothing(db: Database) -> None:

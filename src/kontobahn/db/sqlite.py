@@ -11,11 +11,14 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -104,7 +107,13 @@ class SqliteTx:
             self._execute(sql, (*[None] * (len(params) - 1), _CANNOT_BE_BOUND))
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        self._executemany(sql, rows)
+        left = list(rows)
+        if len(left) >= ROWS_INSERTED_AT_ONCE and (several := _inserting_several(sql)):
+            whole = len(left) - len(left) % ROWS_INSERTED_AT_ONCE
+            for first in range(0, whole, ROWS_INSERTED_AT_ONCE):
+                self._execute(several, [*chain.from_iterable(left[first : first + ROWS_INSERTED_AT_ONCE])])
+            left = left[whole:]
+        self._executemany(sql, left)
 
     def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
         return [self.all(sql, *row) for row in rows]
@@ -114,6 +123,21 @@ class SqliteTx:
 
     def unless_locked(self, alias: str) -> str:
         return ""
+
+
+# A statement that inserts so many rows costs a third less than one for each.
+ROWS_INSERTED_AT_ONCE = 250
+_MAX_VARIABLES = 32_766
+_INSERT = re.compile(r"(INSERT INTO [^?]* VALUES )(\((?:\?, )*\?\))([^?]*)")
+
+
+@lru_cache(maxsize=512)
+def _inserting_several(sql: str) -> str | None:
+    """Returns the statement that inserts several rows as this one does a row, or None if it is no such statement."""
+    match = _INSERT.fullmatch(sql)
+    if match is None or match[2].count("?") * ROWS_INSERTED_AT_ONCE > _MAX_VARIABLES:
+        return None
+    return match[1] + ", ".join([match[2]] * ROWS_INSERTED_AT_ONCE) + match[3]
 
 
 # --- Sizes
