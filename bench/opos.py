@@ -28,8 +28,8 @@ from bench.report import Curve, Series
 
 LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "error"}
 JOURNAL_SECONDS = 600
-# The bytes that hledger needs for a booking, with room to spare.
-HLEDGER_BYTES = 12_000
+# A million take hledger minutes, so it is asked about fewer. The bytes that it needs for a booking, with room to spare.
+HLEDGER_BOOKINGS, HLEDGER_BYTES = 100_000, 12_000
 MAX_MEGABYTES = 300
 MAX_OF_DUCKDB = 0.3
 
@@ -49,9 +49,9 @@ def main() -> int:
             shutil.rmtree(place / str(size))
         few = 300 if quick else 3_000
         small = _with_few(place / "few", sizes, few, rounds)
-    return report.finish(
-        [*_rows(found[-1]), *_few_rows(sizes, few, small, found[-1])], _curves(sizes, found, few, small)
-    )
+    asked_of_hledger = [at for at in found if at.size <= HLEDGER_BOOKINGS][-1]
+    rows = [*_rows(found[-1]), _beside_journal(asked_of_hledger, "hledger", asked_of_hledger.hledger)]
+    return report.finish([*rows, *_few_rows(sizes, few, small, found[-1])], _curves(sizes, found, few, small))
 
 
 class _At(NamedTuple):
@@ -85,8 +85,10 @@ def _at(place: Path, size: int, open_items: int, rounds: int) -> _At:
     journal = place / "journal"
     books_data.write_journal(journal, size, open_items)
     ledger = _command_line(["ledger", "--file", str(journal), "--args-only"])
-    if _memory_available() < size * HLEDGER_BYTES:
-        hledger: float | str = "it needs more memory than there is"
+    if size > HLEDGER_BOOKINGS:
+        hledger: float | str = f"it is asked about {HLEDGER_BOOKINGS:,} bookings at most"
+    elif _memory_available() < size * HLEDGER_BYTES:
+        hledger = "it needs more memory than there is"
     else:
         hledger = _command_line(["hledger", "--file", str(journal)])
     return _At(size, open_items, books.accounts, opos, duckdb_opos, susa, duckdb_susa, ledger, hledger, doctor_bytes)
@@ -100,22 +102,12 @@ def _with_few(place: Path, sizes: list[int], few: int, rounds: int) -> list[list
 
 
 def _rows(at: _At) -> list[Row]:
-    ours = min(at.opos)
-    rows = [
+    return [
         at_most(
             f"OPOS, {at.size:,} bookings, {at.open_items:,} open: beside DuckDB",
             _ms(at.opos), _ms(at.duckdb_opos), median_ratio(at.opos, at.duckdb_opos), MAX_OF_DUCKDB,
         ),
-    ]  # fmt: skip
-    for program, least, seconds in (("ledger", 100, at.ledger), ("hledger", None, at.hledger)):
-        question = f"OPOS, {at.size:,} bookings: beside `{program}`"
-        if isinstance(seconds, str):
-            rows.append(not_run(question, seconds, f">= {least}" if least else ""))
-            continue
-        shown = (question, f"{ours * 1000:,.0f} ms", f"{seconds:,.1f} s", seconds / ours)
-        rows.append(at_least(*shown, least) if least else for_information(*shown))
-    return [
-        *rows,
+        _beside_journal(at, "ledger", at.ledger, 100),
         for_information(
             f"SuSa, {at.size:,} bookings, {at.accounts:,} accounts: beside DuckDB",
             _ms(at.susa), _ms(at.duckdb_susa), median_ratio(at.susa, at.duckdb_susa),
@@ -125,6 +117,14 @@ def _rows(at: _At) -> list[Row]:
             f"< {MAX_MEGABYTES} MB", at.doctor_bytes < MAX_MEGABYTES * 1e6,
         ),
     ]  # fmt: skip
+
+
+def _beside_journal(at: _At, program: str, seconds: float | str, least: int | None = None) -> Row:
+    question, ours = f"OPOS, {at.size:,} bookings: beside `{program}`", min(at.opos)
+    if isinstance(seconds, str):
+        return not_run(question, seconds, f">= {least}" if least else "")
+    shown = (question, f"{ours * 1000:,.0f} ms", f"{seconds:,.1f} s", seconds / ours)
+    return at_least(*shown, least) if least else for_information(*shown)
 
 
 def _few_rows(sizes: list[int], few: int, small: list[list[float]], at: _At) -> list[Row]:

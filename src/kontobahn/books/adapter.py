@@ -136,7 +136,8 @@ class OpenBooks:
         return await self._read("zahlungsbedingungen", store.zahlungsbedingungen, jahr)
 
     async def offene_posten(self, selection: OposSelection) -> Opos:
-        return await self._read("buchungen", open_items.offene_posten, selection)
+        joins_texts = self._db.joins_texts
+        return await self._read("buchungen", open_items.offene_posten, selection, joins_texts=joins_texts)
 
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
         return await self._read("buchungen", open_items.faelligkeiten, selection)

@@ -185,9 +185,14 @@ def assemble(stichtag: date, konten: list[OpenKonto], names: dict[str, str]) -> 
         ]
     else:
         texts = [f'{{"kontonummer":"{konto}","bezeichnung":{EMPTY},{wire}' for konto, _, wire in konten]
+    return answer(stichtag, ",".join(texts).encode(), debitoren, kreditoren)
+
+
+def answer(stichtag: date, konten: bytes, debitoren: int, kreditoren: int) -> Opos:
+    """Returns the answer, given the JSON of its accounts in their order."""
     return Opos(
         stichtag=stichtag,
-        konten=cast(list[OposKonto], Raw(f"[{','.join(texts)}]")),
+        konten=cast(list[OposKonto], Raw(b"[%b]" % konten)),
         sumDebitoren=to_wire(debitoren),
         sumKreditoren=to_wire(kreditoren),
     )
