@@ -41,6 +41,9 @@ READS_WHAT_IT_ANSWERS = [
     "SELECT id FROM books_batches WHERE mandant = ? AND sha256 = ?",
     "SELECT id FROM recon_matches WHERE organization_id = ? AND transaction_id = ? AND undo_id IS NOT NULL",
     "SELECT email FROM users WHERE organization_id = ?",
+    "SELECT id FROM banking_order_files WHERE organization_id = ? ORDER BY created_at DESC, id DESC LIMIT ?",
+    "SELECT e.id FROM webhook_deliveries d JOIN webhook_events e ON e.organization_id = d.organization_id AND e.sequence = d.sequence"
+    " WHERE d.organization_id = ? AND d.receiver_id = ? ORDER BY d.sequence DESC LIMIT ?",
     "INSERT INTO counters (name, value) VALUES (?, ?)",
 ]
 

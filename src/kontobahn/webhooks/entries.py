@@ -48,15 +48,17 @@ class Filter(NamedTuple):
 
 _COLUMNS = (
     "SELECT e.organization_id, e.sequence, e.id, e.subject, e.body, COALESCE(d.state, 'none'), d.due_at, d.settled_at"
-    " FROM webhook_events e LEFT JOIN webhook_deliveries d"
-    " ON d.organization_id = e.organization_id AND d.sequence = e.sequence AND d.receiver_id = ?"
 )
+_DELIVERED_TO = "ON d.organization_id = e.organization_id AND d.sequence = e.sequence AND d.receiver_id = ?"
+_EVENTS = f"{_COLUMNS} FROM webhook_events e LEFT JOIN webhook_deliveries d {_DELIVERED_TO}"
+# Begun at the deliveries: an endpoint may have few of many events.
+_DELIVERIES = f"{_COLUMNS} FROM webhook_deliveries d JOIN webhook_events e {_DELIVERED_TO}"
 
 
 def find(tx: Tx, principal: Principal, event_id: str) -> Entry:
     """An event in the principal's scope, with its delivery to the contract's one URL."""
     rows = tx.all(
-        f"{_COLUMNS} WHERE e.{in_scope(len(principal.scope))} AND e.id = ?", WEBHOOK_URL, *principal.scope, event_id
+        f"{_EVENTS} WHERE e.{in_scope(len(principal.scope))} AND e.id = ?", WEBHOOK_URL, *principal.scope, event_id
     )
     if not rows:
         raise principal.missing("Event")
@@ -66,7 +68,7 @@ def find(tx: Tx, principal: Principal, event_id: str) -> Entry:
 def find_of(tx: Tx, principal: Principal, receiver: Receiver, event_id: str) -> Entry:
     """An event of a further endpoint's organisation, with its delivery there."""
     rows = tx.all(
-        f"{_COLUMNS} WHERE e.organization_id = ? AND e.id = ?", receiver.id, receiver.organization_id, event_id
+        f"{_EVENTS} WHERE e.organization_id = ? AND e.id = ?", receiver.id, receiver.organization_id, event_id
     )
     if not rows:
         raise principal.missing("Event")
@@ -87,12 +89,11 @@ def walk(
     tx: Tx, organization_id: str, wanted: Filter, *, cursor: int | None, newest_first: bool, limit: int
 ) -> list[Entry]:
     """The events after the cursor in the order of their commits, or before it with the newest first."""
-    conditions = ["e.organization_id = ?"]
+    walked, log = (_EVENTS, "e") if wanted.receiver_id == WEBHOOK_URL else (_DELIVERIES, "d")
+    conditions = [f"{log}.organization_id = ?"]
     params: list[Any] = [wanted.receiver_id, organization_id]
-    if wanted.receiver_id != WEBHOOK_URL:
-        conditions.append("d.state IS NOT NULL")
     for condition, value in (
-        ("e.sequence < ?" if newest_first else "e.sequence > ?", cursor),
+        (f"{log}.sequence {'<' if newest_first else '>'} ?", cursor),
         *_of_event(wanted),
         ("COALESCE(d.state, 'none') = ?", wanted.state),
     ):
@@ -100,7 +101,7 @@ def walk(
             conditions.append(condition)
             params.append(value)
     order = "DESC" if newest_first else "ASC"
-    rows = tx.all(f"{_COLUMNS} WHERE {' AND '.join(conditions)} ORDER BY e.sequence {order} LIMIT ?", *params, limit)
+    rows = tx.all(f"{walked} WHERE {' AND '.join(conditions)} ORDER BY {log}.sequence {order} LIMIT ?", *params, limit)
     return _with_attempts(tx, rows, wanted.receiver_id)
 
 

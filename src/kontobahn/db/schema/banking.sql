@@ -451,6 +451,7 @@ CREATE TABLE banking_order_files (
   PRIMARY KEY (organization_id, id)
 );
 CREATE UNIQUE INDEX banking_order_files_by_message ON banking_order_files (organization_id, message_id);
+CREATE INDEX banking_order_files_latest ON banking_order_files (organization_id, created_at, id);
 
 -- The orders in a file. Kept, because a status report may come late.
 CREATE TABLE banking_order_file_payments (

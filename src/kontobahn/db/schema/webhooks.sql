@@ -58,6 +58,8 @@ CREATE TABLE webhook_deliveries (
 );
 CREATE INDEX webhook_deliveries_of_lane ON webhook_deliveries (organization_id, receiver_id, subject, sequence)
   WHERE state = 'pending';
+-- For the deliveries to a receiver, which may be few of many.
+CREATE INDEX webhook_deliveries_of_receiver ON webhook_deliveries (organization_id, receiver_id, sequence);
 -- For sending again what a receiver did not take while it was down.
 CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (organization_id, receiver_id, sequence) WHERE state = 'failed';
 
