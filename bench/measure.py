@@ -31,7 +31,6 @@ ANSWER_SECONDS = 120.0
 STOP_SECONDS = 10.0
 CONNECTIONS = 16
 NOT_RUN = "not run"
-_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -166,9 +165,8 @@ class Child(Process):
             raise
 
     def cpu_seconds(self) -> float:
-        """User and system time of all its threads so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
+        """User and system time of all its threads so far, to the nanosecond: Linux has a clock for every process."""
+        return time.clock_gettime(~self.pid << 3 | 2)
 
     def _wait_until_ready(self) -> int:
         assert self._process.stdout is not None
