@@ -76,7 +76,7 @@ def _hit(group: Group, count: int, left_microseconds: int) -> Hit:
         allowed,
         group.requests,
         group.requests - count if allowed else 0,
-        -(-left_microseconds // SECOND) if left_microseconds > 0 else 1,
+        max(1, -(-left_microseconds // SECOND)),
     )
 
 

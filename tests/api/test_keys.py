@@ -15,7 +15,7 @@ from kontobahn.access.sessions import CACHE_SECONDS
 from kontobahn.clock import SECOND
 from kontobahn.db import Question, Tx
 from kontobahn.db.database import one_by_one, run_rounds
-from kontobahn.ids import API_KEY_PREFIX, new_token
+from kontobahn.ids import API_KEY_PREFIX, block_of, new_token
 from tests.harness import ACTOR, Organization, Service, ServiceFactory
 from tests.waiting import eventually
 
@@ -48,6 +48,18 @@ def test_a_mistyped_key_is_told_apart_from_an_unknown_one(service: Service, spoi
     answer = service.get(PATH, headers={"x-api-key": wrong.encode()})
     assert answer.status_code == 401
     assert "checksum" in answer.json()["error"]
+
+
+@pytest.mark.either_engine
+def test_work_counts_as_the_organisation_s_and_a_stranger_s_as_the_network_s(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+    monkeypatch.setattr("kontobahn.api.server.work_for", counted.append)
+    mine = service.organization()
+    for key in (mine.key, None):
+        service.get(PATH, key)
+    assert counted == [mine.id, block_of("127.0.0.1")]
 
 
 @pytest.mark.either_engine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from email.message import EmailMessage
 from typing import Any
 
 import pytest
@@ -151,8 +152,12 @@ def test_a_server_that_does_not_answer_well_is_tried_again_for_three_days(
     office.refuses = lambda verb, rest: None
     send(mailing)
     assert office.taken == [], "what was given up is not sent later"
-    mailing.clock.advance(seconds=mail.DAYS_KEPT * 86_400)
-    mailing.db.write_now(mail.purge)
+    last = max(given_up for _, given_up, _ in waiting(mailing))
+    mailing.clock.advance(seconds=(last + 30 * DAY - mailing.clock.now()) / 1_000_000 - 1)
+    for seconds, kept in ((0, 1), (1, 0)):
+        mailing.clock.advance(seconds=seconds)
+        mailing.db.write_now(mail.purge)
+        assert len(waiting(mailing)) >= kept
     assert waiting(mailing) == []
 
 
@@ -165,6 +170,10 @@ def test_an_address_that_is_refused_holds_up_no_other(mailing: Service, office: 
     [(attempts, given_up_at, reason)] = waiting(mailing)
     assert (attempts, reason) == (1, "550 nobody here")
     assert given_up_at is not None
+    mailing.clock.advance(seconds=(given_up_at + 7 * DAY - mailing.clock.now()) / 1_000_000 - 1)
+    assert mailing.db.read_now(mail.state) == (0, 1, reason)
+    mailing.clock.advance(seconds=1)
+    assert mailing.db.read_now(mail.state) == (0, 0, None), "it is told for a week"
 
 
 def test_a_mail_that_was_being_sent_when_the_process_died_is_sent_again(
@@ -211,6 +220,38 @@ def test_a_password_is_not_sent_to_a_server_without_tls(office: PostOffice, monk
     with pytest.raises(mail.NotTaken):
         mail.check_server(server)
     assert "AUTH" not in said
+
+
+def test_a_server_is_checked_without_sending_anything(office: PostOffice) -> None:
+    said: list[str] = []
+    office.refuses = lambda verb, rest: said.append(verb)
+    server = find_server(Settings(smtp_url=office.url, mail_from="a@muster.example"))
+    assert server is not None
+    mail.check_server(server)
+    assert [verb for verb in said if verb != "EHLO"] == ["NOOP", "QUIT"]
+
+
+@pytest.mark.parametrize(
+    ("refused", "answer", "for_good"),
+    [
+        ("AUTH", "535 wrong password", False),
+        ("MAIL", "550 no", True),
+        ("MAIL", "450 later", False),
+        ("DATA", "554 no", True),
+    ],
+)
+def test_what_is_refused_for_good_is_told_from_what_may_be_taken_later(
+    office: PostOffice, refused: str, answer: str, for_good: bool
+) -> None:
+    answers = {"EHLO": "250-post office\r\n250 AUTH PLAIN", "AUTH": "235 welcome", refused: answer}
+    office.refuses = lambda verb, rest: answers.get(verb)
+    server = find_server(Settings(smtp_url=office.url.replace("//", "//erika:geheim@"), mail_from="a@muster.example"))
+    assert server is not None
+    message = EmailMessage()
+    message["From"], message["To"] = "a@muster.example", ERIKA
+    with pytest.raises(mail.NotTaken, match=answer) as caught:
+        mail.hand_over(server, message)
+    assert caught.value.for_good is for_good
 
 
 def test_a_message_is_late_only_after_a_while(mailing: Service, mine: Organization, put: Put) -> None:

@@ -148,6 +148,27 @@ def test_nothing_of_another_person_changes(world: World, act: Callable[[Tx, Worl
     check(world, act, world.me.user.id)
 
 
+def test_a_session_that_is_used_lasts_longer_alone_and_not_once_it_has_ended(world: World) -> None:
+    service, me = world.service, world.me
+
+    def open_two(tx: Tx) -> list[sessions.Session]:
+        return [
+            sessions.create(tx, service.vault, me.user, hours=12, actor=ACTOR, in_browser=True).session
+            for _ in range(2)
+        ]
+
+    used, left = service.db.write_now(open_two)
+    ends_at = used.idle_until or 0
+    service.clock.advance(seconds=(ends_at - service.clock.now()) / SECOND - 1)
+    check(world, lambda tx, _: sessions.touch(tx, used), used.id, logged=False)
+    listed = {one.id: one for one in service.db.read_now(sessions.of_user, world.mine.id, me.user.id)}
+    assert listed[used.id].idle_until == service.clock.now() + sessions.IDLE
+    service.clock.advance(seconds=1)
+    before = service.db.read_now(snapshot)
+    service.db.write_now(sessions.touch, left)
+    assert service.db.read_now(snapshot) == before
+
+
 def test_nothing_of_another_key_changes(world: World) -> None:
     key_id, now = world.mine.key_id, world.service.clock.now()
     second = world.service.db.write_now(keys.create, world.service.vault, world.mine.id, "second", ACTOR)
@@ -156,6 +177,8 @@ def test_nothing_of_another_key_changes(world: World) -> None:
     check(world, lambda tx, _: keys.note_use(tx, world.mine.id, key_id, now), key_id, logged=False)
     assert world.service.db.read_now(keys.is_used, world.mine.id) == (True, True)
     assert world.service.db.read_now(keys.is_used, world.other.id) == (True, False)
+    keyless = world.service.db.write_now(organizations.create, "Ohne Schlüssel GmbH", ACTOR)
+    assert world.service.db.read_now(keys.is_used, keyless.id) == (False, False)
     check(world, lambda tx, _: keys.revoke(tx, world.mine.id, key_id, ACTOR) and None, key_id)
 
 
@@ -164,6 +187,8 @@ def test_nothing_of_another_organisation_changes(world: World) -> None:
     check(world, lambda tx, _: organizations.rename(tx, mine, "Neu GmbH", ACTOR) and None, mine)
     assert db.read_now(organizations.get, mine).name == "Neu GmbH"
     check(world, lambda tx, _: factors.require(tx, world.me.principal, True, ACTOR), mine)
+    for at in (world.service.clock.now(), None):
+        check(world, lambda tx, _, at=at: organizations.set_closed(tx, mine, at), mine, logged=False)  # type: ignore[misc]
     assert db.read_now(organizations.exists, mine)
     assert not db.read_now(organizations.exists, UNKNOWN)
     with pytest.raises(NotFound):
@@ -179,6 +204,15 @@ def test_what_is_listed_for_a_person_or_an_organisation_is_theirs(world: World) 
         listed = db.read_now(client_access.listing, owner.id)
         assert len(listed) == count
         assert all(owner.id in (one.access.organization_id, one.access.client_organization_id) for one in listed)
+        assert db.read_now(client_access.any_to, owner.id) is (owner == world.client)
+
+
+def test_a_person_is_found_in_their_own_organisation_alone(world: World) -> None:
+    db, me = world.service.db, world.me.user
+    assert db.read_now(users.by_id, me.organization_id, me.id) == db.read_now(users.find, me.id) == me
+    for organization_id, user_id in ((world.other.id, me.id), (me.organization_id, UNKNOWN)):
+        with pytest.raises(NotFound):
+            db.read_now(users.by_id, organization_id, user_id)
 
 
 def test_an_owner_elsewhere_is_no_owner_here(world: World) -> None:

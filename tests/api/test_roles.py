@@ -119,6 +119,8 @@ def test_an_invitation_is_accepted_with_the_account_that_is_there(service: Servi
     joined = service.post(join, service.session(adviser.email), json=body)
     assert joined.status_code == 201, joined.text
     assert joined.json()["data"]["role"] == "bookkeeping"
+    logged = service.db.read_now(audit.entries, client.id)
+    assert {entry.action for entry in logged} >= {"client_access.give", "invitation.accept"}
     assert service.post(join, service.session(adviser.email), json=body).status_code == 409
     owner = service.db.write_now(keys.create, service.vault, client.id, "owner", ACTOR, role="owner").secret
     as_owner = service.post("/v2/auth/invitations", owner, json={"email": nobody.email, "role": "owner"})

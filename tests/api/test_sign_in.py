@@ -132,13 +132,15 @@ def test_old_attempts_and_places_are_purged(service: Service, erika: users.User)
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_user_has_as_many_places_as_are_kept(service: Service, erika: users.User) -> None:
+def test_a_user_has_as_many_places_as_are_kept(service: Service, mine: Organization, erika: users.User) -> None:
+    colleague = service.user(mine, "max@muster.example")
+    assert sign_in(service, "192.0.2.200", PASSWORD, colleague.email).status_code == 201
     for number in range(sessions.PLACES + 2):
         service.clock.advance(seconds=1)
         assert sign_in(service, f"192.0.2.{number}", PASSWORD).status_code == 201
-    places = service.db.read_now(lambda tx: tx.all("SELECT last_at FROM sign_in_places ORDER BY last_at"))
-    assert len(places) == sessions.PLACES
-    assert places[0][0] == service.clock.now() - (sessions.PLACES - 1) * 1_000_000
+    places = service.db.read_now(lambda tx: tx.all("SELECT user_id, last_at FROM sign_in_places ORDER BY last_at"))
+    assert [user_id for user_id, _ in places] == [colleague.id, *[erika.id] * sessions.PLACES]
+    assert places[1][1] == service.clock.now() - (sessions.PLACES - 1) * 1_000_000
 
 
 # --- Nobody else waits for it

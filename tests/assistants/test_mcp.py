@@ -208,6 +208,17 @@ def test_both_revisions_of_the_protocol_see_and_call_the_same_tools(service: Ser
 
 
 @pytest.mark.either_engine
+def test_a_prompt_is_had_by_its_name(service: Service) -> None:
+    assistant = Assistant(service, service.organization())
+    named = {
+        prompt["name"]: assistant.ask("prompts/get", name=prompt["name"])["messages"][0]["content"]["text"]
+        for prompt in assistant.ask("prompts/list")["prompts"]
+    }
+    assert [name for name, text in named.items() if "the month that has just ended" in text] == ["month_end"]
+    assert [name for name, text in named.items() if "which invoices to pay" in text] == ["payment_run"]
+
+
+@pytest.mark.either_engine
 def test_a_command_answers_an_assistant_on_the_same_machine(service: Service) -> None:
     owner = service.organization()
     assistant = Assistant(service, owner)

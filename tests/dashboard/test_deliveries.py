@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
 import pytest
 
-from kontobahn.webhooks import claims, endpoints, outbox
+from kontobahn.webhooks import claims, endpoints, entries, outbox
 from kontobahn.webhooks.claims import Capacity, Outcome
 from kontobahn.webhooks.endpoints import Wanted
+from kontobahn.webhooks.entries import Filter
 from tests.dashboard.browsing import Browser
 from tests.harness import ACTOR, PASSWORD, Organization, Service
 
@@ -74,6 +76,28 @@ def test_one_list_has_the_deliveries_to_every_receiver(
     assert "Laden" in shown
     assert ">410<" in shown
     assert browser.get(f"{PATH}/events/{other}").status_code == 404
+
+
+def test_the_list_has_what_was_asked_for_and_goes_on_where_a_page_has_ended(
+    service: Service, muster: Organization
+) -> None:
+    times = []
+    for number in range(4):
+        times.append(service.clock.now())
+        emit(service, muster, number)
+        service.clock.advance(seconds=60)
+
+    def found(before: int | None = None, limit: int = 9, **wanted: Any) -> list[str]:
+        read = service.db.read_now(entries.latest, muster.id, Filter(**wanted), None, before=before, limit=limit)
+        return [one.subject.removeprefix("payment:") for one in read]
+
+    assert found() == ["3", "2", "1", "0"]
+    first = service.db.read_now(entries.latest, muster.id, Filter(), None, before=None, limit=2)
+    assert found(before=first[-1].sequence, limit=2) == ["1", "0"]
+    assert found(subject="payment:2") == ["2"]
+    assert (found(event="payment_update"), found(event="other")) == (found(), [])
+    assert found(since=times[1], until=times[3]) == ["2", "1"]
+    assert (found(state="none"), found(state="failed")) == (found(), [])
 
 
 def test_an_address_of_ones_own_machine_is_refused_with_both_ways_out(

@@ -11,9 +11,10 @@ from starlette.responses import Response
 from kontobahn.access import factors, users
 from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
-from kontobahn.dashboard import sign_in
+from kontobahn.dashboard import people, sign_in
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.pages import every_page
+from kontobahn.dashboard.people import Preferences
 from kontobahn.dashboard.security import Cookies
 from tests.dashboard.browsing import Browser
 from tests.harness import ACTOR, PASSWORD, Organization, Service
@@ -153,6 +154,36 @@ def test_a_session_in_a_browser_ends_when_it_is_not_used(service: Service, brows
     service.clock.advance(seconds=61)
     ended = browser.get("/dashboard/profile")
     assert ended.headers["location"].startswith("/dashboard/sign-in")
+
+
+def test_only_a_page_that_looks_by_itself_is_told_that_nothing_has_changed(browser: Browser) -> None:
+    looked = browser.get("/dashboard/profile", **{"x-poll": "1"})
+    again = {"if-none-match": looked.headers["etag"]}
+    assert browser.get("/dashboard/profile", **{"x-poll": "1"}, **again).status_code == 304
+    person, missing = browser.get("/dashboard/profile", **again), browser.get("/dashboard/nothing", **{"x-poll": "1"})
+    assert [(answer.status_code, "etag" in answer.headers) for answer in (person, missing)] == [
+        (200, False),
+        (404, False),
+    ]
+
+
+def test_what_a_person_prefers_is_their_own(service: Service, muster: Organization) -> None:
+    mine, other = (service.user(muster, f"{name}@muster.example") for name in ("max", "eva"))
+    of_mine, of_other = (Principal(muster.id, "member", (muster.id,), user_id=user.id) for user in (mine, other))
+    service.db.write_now(people.save_preferences, of_other, Preferences("de", "dark", 0))
+    service.db.write_now(people.save_preferences, of_mine, Preferences("en", "light", 1))
+    service.db.write_now(people.save_preferences, of_other, Preferences("de", None, 0))
+    found = [service.db.read_now(people.preferences, one) for one in (of_mine, of_other)]
+    assert found == [Preferences("en", "light", 1), Preferences("de", None, 0)]
+    assert [service.db.read_now(people.language, user) for user in (mine, other)] == ["en", "de"]
+
+
+@pytest.mark.either_engine
+def test_where_there_is_no_page_nobody_finds_one(service: Service, browser: Browser) -> None:
+    for visitor in (browser, Browser(service)):
+        assert {visitor.get("/dashboard/nothing").status_code, visitor.post("/dashboard/nothing").status_code} == {404}
+        wrong = visitor.post("/dashboard/audit")
+        assert (wrong.status_code, wrong.headers["allow"]) == (405, "GET")
 
 
 def test_a_session_in_a_browser_ends_after_twelve_hours_however_busy(service: Service, browser: Browser) -> None:

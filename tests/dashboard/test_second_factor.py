@@ -16,6 +16,7 @@ from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
 from kontobahn.dashboard.dispatch import SECOND_FACTOR, WITHOUT_FACTOR
 from kontobahn.dashboard.pages import every_page
+from kontobahn.dashboard.sign_in import CODES
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from tests.dashboard.browsing import Browser
@@ -133,6 +134,19 @@ def test_a_step_lets_in_once(service: Service, erika: Person) -> None:
     assert erika.enter(ticket, erika.code()) == 422
     assert erika.enter(ticket, erika.codes[0]) == 422
     assert erika.lets_in(erika.code()), "the code was not used by what was refused"
+
+
+@pytest.mark.either_engine
+def test_guesses_at_a_code_are_counted_by_the_person_whatever_step_they_come_with(
+    service: Service, muster: Organization, erika: Person
+) -> None:
+    steps = [erika.password_step() for _ in range(2)]
+    for number in range(CODES.requests):
+        assert erika.enter(steps[number % 2], "000000") == 422
+    assert erika.enter(steps[0], erika.code(1)) == 422, "the right one comes too late"
+    other = Person(service, muster, "max@muster.example")
+    other.add_app()
+    assert other.enter(other.password_step(), other.code(1)) == 303
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -17,7 +17,14 @@ import pytest
 
 from kontobahn.clock import ManualClock
 from kontobahn.db import Database, Question, Rounds, ShortRead, Tx, ask, ask_one, open_database, short_read
-from kontobahn.db.sqlite import PAGE_BYTES, READER_THREADS, ROWS_INSERTED_AT_ONCE, Checkpoints, SqliteEngine
+from kontobahn.db.sqlite import (
+    PAGE_BYTES,
+    READER_THREADS,
+    ROWS_INSERTED_AT_ONCE,
+    Checkpoints,
+    SqliteEngine,
+    _statistics,
+)
 from kontobahn.errors import DatabaseUnavailable
 from kontobahn.settings import load
 from kontobahn.threads import work_for
@@ -405,3 +412,21 @@ def test_another_organisation_reads_while_one_holds_every_thread_that_it_may(db:
         await asyncio.gather(closing, *mine)
 
     asyncio.run(try_it())
+
+
+@pytest.mark.parametrize(
+    ("is_unique", "is_partial", "first", "columns", "told"),
+    [
+        (0, 0, "organization_id", 1, "100000 20000"),
+        (0, 0, "organization_id", 3, "100000 20000 10 2"),
+        (0, 0, "email", 2, "100000 10 2"),
+        (1, 0, "organization_id", 2, "100000 20000 1"),
+        (1, 0, "email", 1, "100000 1"),
+        (0, 1, "organization_id", 2, "50000 10000 5"),
+        (1, 1, "email", 2, "50000 5 1"),
+    ],
+)
+def test_sqlite_plans_for_large_tables_that_organisations_share(
+    is_unique: int, is_partial: int, first: str, columns: int, told: str
+) -> None:
+    assert _statistics(is_unique, is_partial, first, columns) == f"{told} noskipscan"

@@ -67,14 +67,18 @@ def test_a_date_is_a_day_in_berlin() -> None:
 
 
 def test_the_key_file_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
-    settings = load({}, data=str(tmp_path))
+    settings = load({}, data=str(tmp_path / "var" / "data"))
     first, second = open_vault(settings), open_vault(settings)
     assert first.token_hash("x") == second.token_hash("x")
-    assert key_file(settings).stat().st_mode & 0o777 == 0o600
-    os.chmod(key_file(settings), 0o640)
-    with pytest.raises(SetupError, match="chmod 600"):
-        open_vault(settings)
-    assert list(tmp_path.iterdir()) == [key_file(settings)]
+    path = key_file(settings)
+    assert (path.parent.stat().st_mode & 0o777, path.stat().st_mode & 0o777) == (0o700, 0o600)
+    for mode in (0o640, 0o620, 0o610, 0o604, 0o602, 0o601):
+        os.chmod(path, mode)
+        with pytest.raises(SetupError, match="chmod 600"):
+            open_vault(settings)
+    path.unlink()
+    assert open_vault(settings).token_hash("x") != first.token_hash("x"), "another key, in the folder that is there"
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_sealed_secret_opens_with_its_key_and_place_only() -> None:
@@ -86,6 +90,8 @@ def test_a_sealed_secret_opens_with_its_key_and_place_only() -> None:
     for other, place in ((vault, "webhooks/2"), (Vault(b"x" * 32), "webhooks/1")):
         with pytest.raises(SetupError):
             other.open(sealed, place)
+    with pytest.raises(SetupError, match="newer version"):
+        vault.open(b"\x02" + sealed[1:], "webhooks/1")
 
 
 @pytest.mark.parametrize("key", ["short", "!!!", "YWJj"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kontobahn.access import principal
-from kontobahn.access.principal import Principal, Role, in_scope
+from kontobahn.access.principal import NO_LIMITS, Principal, Role, in_scope
 from kontobahn.access.sessions import CACHE_SECONDS, MAX_CACHED, Authenticator
 from kontobahn.clock import ManualClock
 from kontobahn.errors import BadRequest, Forbidden, NotFound, Unauthorized
@@ -106,6 +106,22 @@ def test_a_key_with_a_list_may_what_is_on_it() -> None:
     assert listed.has_scope(("admin", "payments"))
     assert not listed.has_scope(("admin",))
     assert not ME._replace(scopes=()).has_scope(("payments",))
+
+
+def test_whoever_is_restricted_to_books_opens_those_and_names_the_client() -> None:
+    restricted = ME._replace(clients=(("books", "1001-1"), ("other", "1001-2")))
+    for connection_id, client_id in (("books", "1001-1"), ("other", "1001-2"), ("other", "1001-1"), ("books", None)):
+        assert ME.may_open(connection_id, client_id)
+        assert restricted.may_open(connection_id, client_id) is (
+            (connection_id, client_id) in (restricted.clients or ())
+        )
+    assert not ME._replace(clients=()).may_open("books", "1001-1")
+
+
+def test_of_a_caller_nothing_is_taken_for_granted() -> None:
+    """A key has confirmed nothing and lacks nothing, unless it is said."""
+    assert (ME.confirmed_at, ME.must_add_factor, ME.is_agency) == (0, False, False)
+    assert (ME.scopes, ME.clients, ME.limits) == (None, None, NO_LIMITS)
 
 
 def test_a_caller_acts_for_those_in_its_scope_and_is_told_nothing_of_others() -> None:

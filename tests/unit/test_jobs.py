@@ -9,6 +9,7 @@ import pytest
 
 from kontobahn import jobs, log
 from kontobahn.cli import doctor
+from kontobahn.errors import Unavailable
 from kontobahn.jobs import LEASE_SECONDS, Job, JobRunner
 from kontobahn.schedule import scheduled_jobs
 from tests.harness import Service
@@ -58,6 +59,75 @@ def test_a_job_that_fails_is_seen_and_runs_again(service: Service) -> None:
     service.clock.advance(seconds=10)
     assert asyncio.run(runner.run_due()) == ["work"]
     assert service.db.read_now(jobs.failed) == []
+
+
+def test_a_job_that_finds_no_database_is_postponed_and_has_not_failed(service: Service) -> None:
+    outcomes = iter((Unavailable("not now"), None))
+
+    async def work() -> None:
+        outcome = next(outcomes)
+        if outcome:
+            raise outcome
+
+    runner = JobRunner(service.db, [Job("work", 60, work)])
+    assert asyncio.run(runner.run_due()) == []
+    assert service.db.read_now(jobs.failed) == []
+    service.clock.advance(seconds=LEASE_SECONDS)
+    assert asyncio.run(runner.run_due()) == ["work"]
+
+
+def test_a_job_is_due_after_four_fifths_of_its_interval_and_lags_from_then_on_unless_it_runs(service: Service) -> None:
+    async def work() -> None: ...
+
+    runner = JobRunner(service.db, [Job("work", 100, work)])
+    asyncio.run(runner.run_due())
+    assert service.db.write_now(jobs._claim, "new", "dead", 100)
+    service.clock.advance(seconds=79)
+    assert asyncio.run(runner.run_due()) == []
+    assert service.db.read_now(jobs.lags) == {"work": 0, "new": 0}, "what never ran is not late"
+    service.clock.advance(seconds=11)
+    assert service.db.read_now(jobs.lags) == {"work": 10, "new": 0}
+    assert service.db.write_now(jobs._claim, "work", "running", 100)
+    assert service.db.read_now(jobs.lags) == {"work": 0, "new": 0}
+    service.clock.advance(seconds=LEASE_SECONDS)
+    assert service.db.read_now(jobs.lags) == {"work": 10 + LEASE_SECONDS, "new": 0}
+    assert asyncio.run(runner.run_due()) == ["work"]
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+@pytest.mark.either_engine
+def test_stopping_waits_for_a_job_and_ends_one_that_takes_too_long(
+    service: Service, monkeypatch: pytest.MonkeyPatch, in_time: bool
+) -> None:
+    done: list[str] = []
+    if not in_time:
+        monkeypatch.setattr(jobs, "STOP_SECONDS", 0)
+
+    async def main() -> None:
+        begun, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            begun.set()
+            try:
+                await goes_on.wait()
+                done.append("finished")
+            except asyncio.CancelledError:
+                await asyncio.sleep(0)
+                done.append("ended")
+                raise
+
+        runner = JobRunner(service.db, [Job("work", 60, work)])
+        await runner.stop()
+        runner.start()
+        await begun.wait()
+        stopping = asyncio.ensure_future(runner.stop())
+        if in_time:
+            asyncio.get_running_loop().call_soon(goes_on.set)
+        await stopping
+        done.append("stopped")
+
+    asyncio.run(main())
+    assert done == (["finished", "stopped"] if in_time else ["ended", "stopped"])
 
 
 def test_the_application_s_own_jobs_run(service: Service) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -95,3 +97,20 @@ def test_it_is_renewed_again_after_a_failure_and_until_its_work_is_over(db: Data
         assert task.cancelled()
 
     asyncio.run(main())
+
+
+def test_between_two_renewals_it_waits_for_as_long_as_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[object] = []
+
+    async def note(what: object, *args: object) -> None:
+        done.append(what)
+        if len(done) == 5:
+            raise asyncio.CancelledError
+
+    async def main() -> None:
+        noting: Any = SimpleNamespace(write=note)
+        await asyncio.gather(renewing(noting, 4, LEASE.renew, "a"), return_exceptions=True)
+
+    monkeypatch.setattr("kontobahn.db.leases.asyncio.sleep", note)
+    asyncio.run(main())
+    assert done == [4, LEASE.renew, 4, LEASE.renew, 4]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -155,6 +156,54 @@ def test_requests_that_wait_while_redis_is_away_are_each_counted_here() -> None:
         await windows.close()
 
     asyncio.run(main())
+
+
+def test_a_failure_that_nobody_expected_reaches_all_who_wait_and_the_next_request_is_counted() -> None:
+    """And whoever closes waits for what is being counted."""
+
+    async def main() -> None:
+        windows = RedisWindows("redis://127.0.0.1:1/0", ManualClock(START))
+        asked, goes_on = asyncio.Event(), asyncio.Event()
+        answers: list[list[int]] = []
+        done: list[str] = []
+
+        async def answer(*_: object) -> list[int]:
+            asked.set()
+            await goes_on.wait()
+            done.append("counted")
+            return answers.pop()
+
+        async def disconnect() -> None:
+            done.append("closed")
+
+        windows._ask = answer  # type: ignore[method-assign]
+        windows._connection = SimpleNamespace(disconnect=disconnect)
+        waiting = [asyncio.ensure_future(windows.hit(GROUP, "a")) for _ in range(3)]
+        await asked.wait()
+        waiting[0].cancel()
+        goes_on.set()
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(result) for result in results] == [asyncio.CancelledError, IndexError, IndexError]
+        assert windows._counting is not None
+        assert isinstance(windows._counting.exception(), IndexError)
+        asked.clear()
+        goes_on.clear()
+        answers.append([1, 10_000])
+        counted = asyncio.ensure_future(windows.hit(GROUP, "a"))
+        await asked.wait()
+        closing = asyncio.ensure_future(windows.close())
+        await asyncio.sleep(0)
+        goes_on.set()
+        await closing
+        assert (await counted).remaining == 2
+        assert done == ["counted", "counted", "closed"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("left_ms", "seconds"), [(-1, 1), (0, 1), (1, 1), (1000, 1), (1001, 2), (10_000, 10)])
+def test_whoever_has_to_wait_is_told_whole_seconds_and_never_none(left_ms: int, seconds: int) -> None:
+    assert limits._hit(GROUP, 4, left_ms * 1000).reset_seconds == seconds
 
 
 def test_windows_are_exact_again_as_soon_as_redis_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -342,21 +342,6 @@ def clients_of(tx: Tx, key: ApiKey) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def agency_clients(tx: Tx, organization_id: str) -> list[tuple[str, str]]:
-    """The organisations that valid keys of this one act for, by id and name: what its people may look after as well."""
-    return [
-        (client, name)
-        for client, name in tx.all(
-            "SELECT DISTINCT o.id, o.name FROM agency_clients a"
-            " JOIN api_keys k ON k.organization_id = a.organization_id AND k.id = a.key_id"
-            " JOIN organizations o ON o.id = a.client_organization_id WHERE a.organization_id = ?"
-            " AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?) ORDER BY o.name, o.id",
-            organization_id, tx.now,
-        )
-        if client != organization_id
-    ]  # fmt: skip
-
-
 def any_valid_for(tx: Tx, organization_id: str) -> bool:
     """Returns whether a valid key acts for this organisation: one of its own, or one of an agency."""
     valid = "k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?) LIMIT 1"

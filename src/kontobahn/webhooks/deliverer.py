@@ -103,14 +103,14 @@ class Deliverer:
                 taken = await self._cycle(self._capacity())
             except Unavailable as unavailable:
                 log.warning("webhook_cycle_postponed", detail=unavailable.operator or str(unavailable))
-                taken = 0
                 await asyncio.sleep(POLL_SECONDS)
+                continue
             except Exception as error:
                 # The outcomes are not kept for the next turn, or one bad one would stop all the others from being recorded;
                 # their claims expire.
                 log.exception("webhook_cycle_failed", error)
-                taken = 0
                 await asyncio.sleep(POLL_SECONDS)
+                continue
             if not taken:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._woken.wait(), POLL_SECONDS)

@@ -49,9 +49,9 @@ def test_failed_events_since_a_moment_are_sent_again(
     world = start_delivering(receiver)
     customer, other = world.customer(receiver), world.customer(receiver, "Andere GmbH")
     [old] = _fail(world, customer, "payment:1")
-    [foreign] = _fail(world, other, "payment:1")
     world.advance(seconds=60)
     moment = world.service.clock.now()
+    [foreign] = _fail(world, other, "payment:1")
     first, second = _fail(world, customer, "payment:2", "payment:3")
     receiver.script = None
     delivered = customer.emit("payment:4")

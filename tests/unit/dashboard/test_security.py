@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from starlette.responses import Response
 
+from kontobahn.dashboard.dispatch import _TITLES, _WHAT_TO_DO
 from kontobahn.dashboard.security import Cookies, local_path, origin_of
+from kontobahn.errors import KontobahnError, Refusal, Unavailable
 from kontobahn.settings import load
 from kontobahn.vault import open_vault
 
@@ -65,3 +67,8 @@ def test_no_page_leads_away(wish: str) -> None:
 @pytest.mark.parametrize("wish", ["/dashboard", "/dashboard?a=1", "/dashboard/keys"])
 def test_a_page_leads_to_our_own(wish: str) -> None:
     assert local_path(wish, "/x") == wish
+
+
+def test_what_to_do_is_said_under_a_title_and_both_are_of_refusals_that_there_are() -> None:
+    refusals: list[type[KontobahnError]] = [Unavailable, *Refusal.__subclasses__()]
+    assert set(_WHAT_TO_DO) <= set(_TITLES) <= {kind.status for kind in refusals}

@@ -189,6 +189,13 @@ def test_a_large_answer_is_read_up_to_the_limit_only() -> None:
         assert (reply.status, len(reply.content)) == (200, 4096)
 
 
+def test_an_answer_that_is_needed_whole_and_is_longer_is_none() -> None:
+    with receiving(lambda _: Answer(200, body=b"x" * 4096)) as receiver:
+        for most, result in ((4097, 4096), (4096, "size"), (100, "size")):
+            reply = send(OutboundClient(named(receiver, "localhost")), receiver.url, max_bytes=most, whole=True)
+            assert (reply.kind if isinstance(reply, Unreached) else len(reply.content)) == result
+
+
 class Body:
     """An answer that comes in pieces, and tells how much was asked for and whether the connection was closed."""
 

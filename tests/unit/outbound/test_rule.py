@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kontobahn.errors import SetupError
-from kontobahn.outbound import Refused, Rule, is_public
+from kontobahn.outbound import Refused, Rule, is_private_host, is_public
 
 PUBLIC = [
     "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "93.184.216.34", "100.63.255.255", "100.128.0.0", "172.15.255.255",
@@ -205,3 +205,36 @@ def test_what_the_operator_names_may_be_private_and_without_tls() -> None:
 def test_a_setting_that_cannot_be_read_stops_the_start(text: str) -> None:
     with pytest.raises(SetupError, match="webhook_allow"):
         Rule.of_setting(text)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "word"),
+    [
+        ("mail.example", 143, "port"), ("mail.example", 994, "port"), ("mail.example", 443, "port"),
+        ("localhost", 993, "private network"), ("mailbox", 993, "private network"), ("mail.internal", 993, "private network"),
+        ("10.0.0.1", 993, "not public"), ("::1", 993, "not public"), ("0x7f.1", 993, "unusual spelling"),
+        ("mail.example.", 993, "dot"), ("mail example", 993, "valid name"),
+    ],
+)  # fmt: skip
+def test_a_host_without_a_url_is_held_to_its_ports_and_to_the_rule_of_names(host: str, port: int, word: str) -> None:
+    with pytest.raises(Refused, match=word):
+        Rule().check_host(host, port, (993,))
+    Rule().check_host("mail.example", 993, (993,))
+    Rule().check_host("mail.example", 994, (993, 994))
+    for named in ("localhost:143", "10.0.0.1:994"):
+        rule, (name, _, number) = Rule.of_setting(named), named.rpartition(":")
+        rule.check_host(name, int(number), (993,))
+        with pytest.raises(Refused):
+            rule.check_host(name, 993, (993,))
+
+
+@pytest.mark.parametrize(
+    ("host", "is_private"),
+    [
+        ("localhost", True), ("mailbox", True), ("nas.home.arpa", True), ("printer.local", True), ("10.0.0.1", True), ("::1", True),
+        ("receiver.example", False), ("home.arpa.example", False), ("93.184.216.34", False), ("2606:4700::1111", False),
+        ("_x.local", False), ("", False),
+    ],
+)  # fmt: skip
+def test_a_host_is_private_by_its_address_or_by_its_name(host: str, is_private: bool) -> None:
+    assert is_private_host(host) == is_private
