@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from mutation.faults import Fault
+from mutation.subjects import SOURCE
 from tests.shared_services import FRESH
 
 Verdict = str  # besides these: "hung", "not reached"
@@ -126,6 +128,10 @@ class Trial:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = session.items
+        for path in self._sources:
+            # What is imported when it is first needed must be there to be changed.
+            relative = Path(path).relative_to(SOURCE.parent).with_suffix("")
+            import_module(".".join(relative.parts).removesuffix(".__init__"))
         _warm_up(any("postgres" in item.nodeid for item in self._items))
         runs = self._reached()
         waiting = list(enumerate(self._job.faults))
