@@ -320,7 +320,9 @@ _ACCESS: dict[str, Subject] = {
         ),
         ("tests/api/test_two_at_once.py", "tests/api/test_more_at_once.py"),
     ),
-    "access/clients.py": Subject(("tests/dashboard/test_clients.py", "tests/dashboard/test_client_board.py")),
+    "access/clients.py": Subject(
+        ("tests/api/test_nobody_else.py", "tests/dashboard/test_clients.py", "tests/dashboard/test_client_board.py")
+    ),
     "access/identit*.py": _IDENTITIES,
     "access/*.py": _PEOPLE,
     "auth/*.py": _PEOPLE,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kontobahn.access import audit, client_access, factors, keys, organizations, sessions, users
+from kontobahn.access import audit, client_access, clients, factors, keys, organizations, sessions, users
 from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
 from kontobahn.db import Tx
@@ -200,6 +200,7 @@ def test_nothing_of_another_organisation_changes(world: World) -> None:
 def test_what_is_listed_for_a_person_or_an_organisation_is_theirs(world: World) -> None:
     db, me = world.service.db, world.me.user
     assert [one.id for one in db.read_now(client_access.of_user, me.organization_id, me.id)] == [world.client.id]
+    assert [one.id for one in db.read_now(clients.listing, world.me.principal)] == [world.client.id]
     for owner, count in ((world.mine, 2), (world.other, 2), (world.client, 4)):
         listed = db.read_now(client_access.listing, owner.id)
         assert len(listed) == count
