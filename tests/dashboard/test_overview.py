@@ -16,6 +16,7 @@ from tests.dashboard.browsing import Browser
 from tests.file_bank import FileBank
 from tests.harness import ACTOR, PASSWORD, Organization, Service
 from tests.ledger_builder import Books
+from tests.received_invoices import Inbox
 from tests.reconciliation_desk import Clerk, paid
 from tests.statement_builder import Booking, Sheet, camt
 
@@ -86,6 +87,21 @@ def test_every_figure_is_the_sum_of_the_rows_that_it_leads_to(service: Service, 
     assert len(taxes) == 2 * len(re.findall("output tax", browser.get("/dashboard").text))
     for address, words in [*vat.items(), *taxes]:
         assert words in browser.get(html.unescape(address).partition("#")[0]).text, address
+
+
+def test_a_received_invoice_is_expected_once_whether_the_books_have_it_or_not(service: Service) -> None:
+    inbox = Inbox(service)
+    FileBank(service, inbox.owner)
+    browser = signed_in(service, inbox.owner)
+    payable = inbox.received()
+    # Less the Skonto of today.
+    assert linked(browser.get("/dashboard").text)["/dashboard/outlook?direction=out"] == "−€32.36"
+    assert amounts(browser, "/dashboard/outlook?direction=out") == [Decimal("-32.36")]
+    assert f'href="/dashboard/payables/{payable["id"]}">R-7</a>' in browser.get("/dashboard/outlook").text
+    inbox.books.post("2026-03-02 H 70001 3400 33,02 R-7 Kaffee")
+    assert linked(browser.get("/dashboard").text)["/dashboard/outlook?direction=out"] == "−€33.02"
+    inbox.decide(payable, "reject", reason="Doppelt").raise_for_status()
+    assert amounts(browser, "/dashboard/outlook?direction=out") == [Decimal("-33.02")]
 
 
 def test_nothing_is_counted_twice_or_after_it_was_booked(service: Service, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from kontobahn.dashboard.books import plain
 from kontobahn.db import Tx
 from kontobahn.errors import KontobahnError
 from kontobahn.ledger import connections
+from kontobahn.ledger.buchungen import EUR
 from kontobahn.ledger.connections import open_books
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.faelligkeiten import Faelligkeiten
@@ -27,6 +28,8 @@ from kontobahn.ledger.opos import OposSelection
 from kontobahn.ledger.provider import ClientBooks
 from kontobahn.ledger.wire import Umsatzsteuer
 from kontobahn.money import to_minor
+from kontobahn.payables.due import Due
+from kontobahn.payables.rules import beleg_of
 from kontobahn.reconciliation import store as matching
 from kontobahn.reconciliation.core.model import Key
 from kontobahn.reconciliation.store import Client, Taken
@@ -89,8 +92,8 @@ async def ask(
         return None
 
 
-# The money that is expected: open items by due date and recurring movements, for the next thirty days. Pure, but for
-# reading.
+# The money that is expected: open items by due date, received invoices and recurring movements, for the next thirty
+# days. Pure, but for reading.
 
 
 DAYS = 30
@@ -127,6 +130,7 @@ class Expected(NamedTuple):
     day: date
     amount: int
     item: OpenItem | None = None
+    payable: Due | None = None
     recurring: Recurring | None = None
 
 
@@ -197,11 +201,13 @@ def by_class(items: Iterable[OpenItem], today: date) -> dict[tuple[Side, When], 
     return sums
 
 
-def outlook(start: int, items: Sequence[OpenItem], habits: Sequence[Recurring], today: date) -> Outlook:
+def outlook(
+    start: int, items: Sequence[OpenItem], to_pay: Sequence[Due], habits: Sequence[Recurring], today: date
+) -> Outlook:
     """Returns what is expected within thirty days.
 
     A supplier who should have been paid may ask for the money today. A customer who is late may be late for longer, so this is not
-    counted. A habit that is also an open item is counted once.
+    counted. A received invoice or a habit that is also an open item is counted once.
     """
     last = today + timedelta(days=DAYS)
     rows, late = list[Expected](), list[OpenItem]()
@@ -212,6 +218,14 @@ def outlook(start: int, items: Sequence[OpenItem], habits: Sequence[Recurring], 
             late.append(item)
         else:
             rows.append(Expected(max(item.due, today), item.left, item=item))
+    booked = {(item.books.connection_id, item.konto, item.beleg) for item in items}
+    rows += [
+        Expected(max(one.pay_by, today), -one.amount_minor, payable=one)
+        for one in to_pay
+        if one.row.currency_code == EUR
+        and one.pay_by <= last
+        and (one.row.connection_id, one.row.konto, beleg_of(one.row.number)) not in booked
+    ]
     habitual = [
         Expected(one.day, one.amount_minor, recurring=one)
         for one in habits

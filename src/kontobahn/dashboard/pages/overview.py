@@ -174,7 +174,9 @@ def _steps(tx: Tx, organization_id: str) -> Steps:
 
 def _due(found: OpenItems, facts: Facts, today: date) -> tuple[dict[tuple[Side, When], int], Outlook]:
     start = _euros([account for account, _days in facts.accounts])
-    return bookshelf.by_class(found.items, today), bookshelf.outlook(start, found.items, facts.habits, today)
+    return bookshelf.by_class(found.items, today), bookshelf.outlook(
+        start, found.items, facts.to_pay, facts.habits, today
+    )
 
 
 def _money(rows: list[AccountRow]) -> list[Money]:
@@ -342,7 +344,8 @@ async def outlook_page(visit: Visit) -> Response:
     filters = visit.filters(OutlookFilter)
     found = await _open_items(visit)
     rows, habits = await visit.read(_money_facts, visit.organization_id, visit.today)
-    expected = await visit.off_loop(bookshelf.outlook, _euros(rows), found.items, habits, visit.today)
+    to_pay = await visit.read(due.listing, visit.organization_id, visit.today)
+    expected = await visit.off_loop(bookshelf.outlook, _euros(rows), found.items, to_pay, habits, visit.today)
     wanted = filters.wanted.direction
     fitting = [row for row in expected.with_balance() if not wanted or (row[0].amount > 0) == (wanted == "in")]
     start = _start(filters.after)
