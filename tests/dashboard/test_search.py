@@ -16,6 +16,7 @@ from tests.harness import ACTOR, Organization, Service
 from tests.ledger_builder import Books
 from tests.mobility_builder import Shop
 from tests.providers.scripted import ScriptedProvider
+from tests.received_invoices import FILES, as_xml
 from tests.statement_builder import Booking
 
 EMAIL = "erika@muster.example"
@@ -34,6 +35,8 @@ def filled(service: Service, owner: Organization) -> FileBank:
     }  # fmt: skip
     answer = books.send("/v2/ledger-rewe/personenkonto", partner)
     assert answer.status_code in (200, 201), answer.text
+    received = {"content": as_xml(), "headers": {"Content-Type": "application/octet-stream"}}
+    assert service.post(FILES, owner.key, params={"file_name": "rechnung.xml"}, **received).status_code == 201
     Shop(service, owner).customer(name="Stadtwerke Nord")
     return bank
 
@@ -58,6 +61,7 @@ def test_each_kind_is_found_and_every_address_leads_to_it(service: Service) -> N
         ("re-4711", ""), ("119,37", ""), ("papier meyer", "Papier Meyer"), ("zimmer", "Zimmer und Partner"),
         ("10055", "Zimmer und Partner"),
         ("DE02 1203 0000 0000 2020 51", "Zimmer und Partner"), ("ar-77", "AR-77"), ("238,19", "AR-77"), ("stadtwerke", "Stadtwerke Nord"),
+        ("R-7", "R-7"), ("rösterei", "R-7"), ("33,02", "R-7"), ("8400", "Erlöse 19 %"), ("erlöse 19", "Erlöse 19 %"),
         ("Offene Posten", "Open items"), ("trial", "Trial balance"), ("Kontoauszug", "Statement files"), ("mahnung", "Open items"),
         ("Umsatzsteuer", "VAT figures"), ("bwa", "Profit and loss"), ("skonto", "Terms of payment"),
     ):  # fmt: skip

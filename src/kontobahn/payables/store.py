@@ -251,6 +251,11 @@ def latest(tx: Tx, organization_id: str, status: Status | None, before: str, lim
     )  # fmt: skip
 
 
+def newest(tx: Tx, organization_id: str, limit: int) -> list[DueRow]:
+    """Returns so many invoices without what their files say, whatever became of them, the newest first."""
+    return DUE.all(tx, "organization_id = ? ORDER BY id DESC LIMIT ?", organization_id, limit)
+
+
 def waiting(tx: Tx, organization_id: str) -> dict[Status, int]:
     """Returns how many invoices wait where; not those that are paid or rejected."""
     rows = tx.all(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn.api.pages import LANGUAGES
@@ -20,6 +21,7 @@ from kontobahn.banking.transactions.store import TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.banking.wire import Word, fits
 from kontobahn.dashboard import bank_words, bookshelf, figures
+from kontobahn.dashboard.books import plain
 from kontobahn.dashboard.bookshelf import ShelvedBooks
 from kontobahn.dashboard.declare import ROOT, page
 from kontobahn.dashboard.lists import MAX_TYPED, is_iban, search_words
@@ -27,13 +29,16 @@ from kontobahn.dashboard.menu import MENU
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, text_in
 from kontobahn.db import Tx
-from kontobahn.ledger.konto import readable
+from kontobahn.ledger.konto import is_personenkonto, readable
 from kontobahn.ledger.opos import Belegbewegung
+from kontobahn.ledger.provider import ClientBooks
 from kontobahn.mobility import customers
 from kontobahn.mobility.customers import Customer
 from kontobahn.mobility.invoices import store as invoices
 from kontobahn.mobility.invoices.store import InvoiceSummary
 from kontobahn.money import to_minor
+from kontobahn.payables import store as payables
+from kontobahn.payables.store import DueRow
 
 # Found things of one kind that are shown; the page of that kind shows all.
 SHOWN = 6
@@ -157,6 +162,7 @@ class InRooms(NamedTuple):
     accounts: list[AccountRow]
     transactions: list[Transaction]
     payments: list[PaymentRow]
+    received: list[DueRow]
     invoices: list[InvoiceSummary]
     customers: list[Customer]
     # Names by id.
@@ -173,6 +179,11 @@ def _in_rooms(tx: Tx, organization_id: str, words: Sequence[Word]) -> InRooms:
         [one for one in banks if fits(words, (one.name, one.iban, one.holder_name), one.balance_minor, str(one.id))],
         transactions.search(tx, [one.id for one in banks], TransactionSearch(words=words), SHOWN).rows,
         payments.search(tx, organization_id, PaymentSearch(words=words), SHOWN).rows,
+        [
+            one
+            for one in payables.newest(tx, organization_id, MAX_INVOICES)
+            if fits(words, (one.number, one.creditor_name, one.creditor_iban), one.payable_minor, one.number)
+        ],
         [
             one
             for one in issued
@@ -193,6 +204,7 @@ def _groups_of_rooms(found: InRooms, typed: str) -> list[Group]:
             f"{ROOT}/transactions?{query}",
         ),
         Group(_("Payments"), "payment", [_payment(row) for row in found.payments], f"{ROOT}/payments?{query}"),
+        Group(_("Received invoices"), "invoice", [_received(row) for row in found.received]),
         Group(_("Invoices"), "invoice", [_invoice(row, found.customer_names) for row in found.invoices]),
         Group(_("Customers"), "people", [_customer(row) for row in found.customers]),
     ]  # fmt: skip
@@ -213,6 +225,11 @@ def _payment(row: PaymentRow) -> Hit:
     return Hit(row.creditor_name, hint, f"{ROOT}/payments/{row.id}", row.amount_minor)
 
 
+def _received(row: DueRow) -> Hit:
+    hint = f"{figures.day(date.fromisoformat(row.issue_date))} · {row.creditor_name}"
+    return Hit(row.number, hint, f"{ROOT}/payables/{row.id}", row.payable_minor, row.currency_code)
+
+
 def _invoice(row: InvoiceSummary, names: dict[str, str]) -> Hit:
     hint = f"{figures.day(row.invoiced_at)} · {names.get(row.customer_id, '')}"
     return Hit(row.invoice_number, hint, f"{ROOT}/invoices/{row.id}", row.amount_in_cents)
@@ -228,10 +245,12 @@ def _customer(row: Customer) -> Hit:
 async def _in_books(visit: Visit, typed: str, words: Sequence[Word]) -> list[Group]:
     shelved = await bookshelf.shelf(visit.context, visit.organization_id)
     partners = await asyncio.gather(*(_partners(visit, books, typed) for books in shelved))
+    konten = await asyncio.gather(*(_konten(visit, books, words) for books in shelved))
     documents = await asyncio.gather(*(_documents(visit, books, words) for books in shelved))
     one_list = f"{ROOT}/partners?{urlencode({**shelved[0].fields, 'search': typed})}" if len(shelved) == 1 else ""
     return [
         Group(_("Partners"), "people", [hit for hits in partners for hit in hits], one_list),
+        Group(_("Ledger accounts"), "scale", [hit for hits in konten for hit in hits]),
         Group(_("Documents"), "book", [hit for hits in documents for hit in hits]),
     ]
 
@@ -248,6 +267,36 @@ async def _partners(visit: Visit, books: ShelvedBooks, typed: str) -> list[Hit]:
         )
         iban = "".join(typed.split()).upper()
         hits += [_partner(books, one.konto, one.name) for one in known or () if any(iban in own for own in one.ibans)]
+    return hits
+
+
+class Konto(Struct):
+    """A line of the trial balance, as far as it is looked for: accounts on which nothing was booked have none."""
+
+    kontonummer: str
+    kontobeschriftung: str
+
+
+async def _konten(visit: Visit, books: ShelvedBooks, words: Sequence[Word]) -> list[Hit]:
+    """Ledger accounts of this year by number and name; they lead to their sheets."""
+
+    async def listed(opened: ClientBooks) -> tuple[date, list[Konto]] | None:
+        years = [year.start for year in await opened.geschaeftsjahre() if year.start <= visit.today]
+        if not years:
+            return None
+        return years[-1], await visit.off_loop(plain, await opened.susa(years[-1], None), list[Konto])
+
+    found = await bookshelf.ask(visit.context, visit.principal, books, "susa", listed)
+    return await visit.off_loop(_fitting_konten, books, *found, words) if found else []
+
+
+def _fitting_konten(books: ShelvedBooks, year: date, konten: Sequence[Konto], words: Sequence[Word]) -> list[Hit]:
+    query, hits = urlencode({**books.fields, "year": year.isoformat()}), []
+    for one in konten:
+        written = _written(books, one.kontonummer)
+        if not is_personenkonto(one.kontonummer) and fits(words, (written, one.kontobeschriftung), 0, written):
+            address = f"{ROOT}/trial-balance/{one.kontonummer}?{query}"
+            hits.append(Hit(one.kontobeschriftung or written, written, address))
     return hits
 
 
