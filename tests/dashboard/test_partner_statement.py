@@ -59,6 +59,10 @@ def test_nobody_is_dunned_who_has_paid(person: Person) -> None:
     assert "matched" in shown
     assert links(shown, first), "the match is linked"
     assert "of which matched: €119.00" in person.get("/dashboard/open-items").text
+    document = person.get(f"{ANNA}/document?beleg=RE-2026-00123").text
+    assert ">matched</span>" in document
+    assert f'href="{first}"' in document
+    assert ">matched</span>" not in person.get(f"{ANNA}/document?beleg=RE-2026-00124").text
     assert links(person.get("/dashboard/open-items/due").text, first)
     transaction = person.get(first.replace("reconciliation", "transactions")).text
     assert "RE-2026-00123" in transaction
@@ -70,6 +74,7 @@ def test_nobody_is_dunned_who_has_paid(person: Person) -> None:
     key = re.findall(r'name="once" value="([^"]+)"', person.get("/dashboard/handovers").text)[0]
     person.do("/dashboard/handovers", account_id=person.desk.account, once=key)
     assert "handed over" in person.get(ANNA).text
+    assert "handed over" in person.get(f"{ANNA}/document?beleg=RE-2026-00123").text
     assert "handed over" in person.get(first.replace("reconciliation", "transactions")).text
 
 

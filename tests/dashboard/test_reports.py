@@ -113,6 +113,10 @@ def test_open_items_show_customers_and_suppliers_apart_with_their_sums(browser: 
     assert len(sums(browser.get("/dashboard/open-items?side=creditors"))) == 1
     # By the number that people write, and by an amount as they type it.
     assert "10002" in cells(browser.get("/dashboard/open-items?search=10002+96.30"))
+    # The digits that fill it up to its technical length are in no number that a person reads.
+    assert "10002" not in cells(browser.get("/dashboard/open-items?search=20000"))
+    assert "8400" in cells(browser.get("/dashboard/trial-balance?search=8400"))
+    assert "8400" not in cells(browser.get("/dashboard/trial-balance?search=40000"))
 
 
 def test_due_dates_are_the_open_items_one_by_one(browser: Browser, books: Books) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from operator import attrgetter
@@ -49,12 +49,15 @@ Settlements = dict[Key, Settlement]
 
 async def settlements_of(visit: Visit, chosen: ChosenBooks, konten: Iterable[FaelligesKonto]) -> Settlements:
     """Returns what was matched with these open items, by person account and document."""
-    client = Client(visit.organization_id, chosen.connection.id, chosen.client_id or "")
-    return await visit.read(_read, client, konten)
-
-
-def _read(tx: Tx, client: Client, konten: Iterable[FaelligesKonto]) -> Settlements:
     amounts = {(konto.kontonummer, item.beleg): money.to_minor(item.saldo) for konto in konten for item in konto.posten}
+    return await visit.read(_read, _client(visit, chosen), amounts)
+
+
+def _client(visit: Visit, chosen: ChosenBooks) -> Client:
+    return Client(visit.organization_id, chosen.connection.id, chosen.client_id or "")
+
+
+def _read(tx: Tx, client: Client, amounts: Mapping[Key, int]) -> Settlements:
     taken = {key: _pending(one, amounts[key]) for key, one in store.taken_from(tx, client).items() if key in amounts}
     keys = [key for key, pending in taken.items() if pending]
     matches = store.matches_of_items(tx, client, keys)
@@ -252,8 +255,10 @@ async def document_movements(visit: Visit, konto: str) -> Response:
         visit, chosen, "buchungen",
         lambda opened: opened.bookings_of_document(konto, beleg, filters.after, PAGE_SIZE + 1),
     )  # fmt: skip
+    amounts = {(konto, beleg): found.soll - found.haben}
+    settled = await visit.read(_read, _client(visit, chosen), amounts)
     return visit.show(
-        "document_movements.html", chosen=chosen, konto=konto, beleg=beleg, found=found,
+        "document_movements.html", chosen=chosen, konto=konto, beleg=beleg, found=found, settled=settled.get((konto, beleg)),
         bookings=filters.first_page(found.bookings, key=lambda booking: f"{booking.day} {booking.id}"),
     )  # fmt: skip
 
@@ -274,7 +279,7 @@ def _searched(chosen: ChosenBooks, konten: list[FaelligesKonto], search: str) ->
 
 def _text(chosen: ChosenBooks, konto: FaelligesKonto) -> str:
     documents = " ".join(f"{item.beleg} {item.buchungstext} {amount_words(item.saldo)}" for item in konto.posten)
-    return f"{chosen.written(konto.kontonummer)} {konto.kontonummer} {konto.bezeichnung} {documents}".casefold()
+    return f"{chosen.written(konto.kontonummer)} {konto.bezeichnung} {documents}".casefold()
 
 
 def amount_words(amount: Decimal) -> str:

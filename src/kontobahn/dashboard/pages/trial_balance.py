@@ -89,7 +89,7 @@ _SORTS: dict[str, Callable[[Line], Any]] = {
 async def trial_balance(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     filters = visit.filters(TrialBalanceFilter)
-    lines, sums = await visit.off_loop(_in_order, await _read(visit, chosen), filters)
+    lines, sums = await visit.off_loop(_in_order, await _read(visit, chosen), chosen, filters)
     labels = {"kind": _("Accounts"), "search": _("Search")}
     return visit.show(
         "trial_balance.html", chosen=chosen, filters=filters, kinds=[(kind, _(text)) for kind, text in KINDS.items()],
@@ -98,8 +98,10 @@ async def trial_balance(visit: Visit) -> Response:
     )  # fmt: skip
 
 
-def _in_order(lines: list[Line], filters: Filters[TrialBalanceFilter]) -> tuple[list[Line], list[Sums]]:
-    found = _searched(lines, filters.wanted)
+def _in_order(
+    lines: list[Line], chosen: ChosenBooks, filters: Filters[TrialBalanceFilter]
+) -> tuple[list[Line], list[Sums]]:
+    found = _searched(lines, chosen, filters.wanted)
     return filters.in_order(found, _SORTS, "account"), _sums(found)
 
 
@@ -128,7 +130,7 @@ def _added(text: str, lines: Sequence[Line]) -> Sums:
 async def _sheet(visit: Visit) -> tuple[ChosenBooks, Sheet]:
     chosen = await books.choose(visit)
     filters = visit.filters(TrialBalanceFilter)
-    lines, sums = await visit.off_loop(_in_order, await _read(visit, chosen), filters)
+    lines, sums = await visit.off_loop(_in_order, await _read(visit, chosen), chosen, filters)
     columns = [
         Column(_("Account")),
         Column(_("Name"), 6),
@@ -278,9 +280,11 @@ def _signed(saldo: Saldo | None) -> Decimal:
     return saldo.betrag if saldo.sollHabenKennzeichen == "SOLL" else -saldo.betrag
 
 
-def _searched(lines: Sequence[Line], wanted: TrialBalanceFilter) -> list[Line]:
+def _searched(lines: Sequence[Line], chosen: ChosenBooks, wanted: TrialBalanceFilter) -> list[Line]:
     words = wanted.search.casefold().split()
-    found = [line for line in lines if all(word in f"{line.konto} {line.text}".casefold() for word in words)]
+    found = [
+        line for line in lines if all(word in f"{chosen.written(line.konto)} {line.text}".casefold() for word in words)
+    ]
     return [line for line in found if wanted.kind in (None, _kind(line))]
 
 
