@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import io
 import re
 from typing import Any
 
 import httpx
 import pytest
+from pypdf import PdfReader
 
 from kontobahn.bank_providers.sandbox import adapter, store
 from kontobahn.clock import DAY, SECOND
@@ -331,9 +333,14 @@ def test_everything_of_the_bank_says_what_it_is_and_can_be_removed(
     assert (
         "sandbox-handover" in browser.get(f"/dashboard/handovers/{batch['id']}/list.csv").headers["content-disposition"]
     )
+    sheet = browser.get("/dashboard/trial-balance.csv")
+    assert "Sandbox%20Trial" in sheet.headers["content-disposition"]
+    printed = browser.get("/dashboard/trial-balance.pdf")
+    assert "Sandbox" in PdfReader(io.BytesIO(printed.content)).pages[0].extract_text()
     assert "with one account" in browser.get(f"{PAGE}/remove").text
     assert browser.post(f"{PAGE}/remove").status_code == 303
     assert 'class="sandbox"' not in browser.get("/dashboard").text
+    assert "Sandbox" not in browser.get("/dashboard/trial-balance.csv").headers["content-disposition"]
     assert visitor.accounts(owner) == [kept]
     assert kept["extra"]["transactions_count"]["posted"]
     assert service.get("/v2/banking/payments", owner.key).json()["data"] == []

@@ -73,7 +73,7 @@ class Sheet(NamedTuple):
 async def as_csv(visit: Visit, sheet: Sheet, name: str) -> Response:
     """The rows of all parts, without sums: a spreadsheet adds up by itself."""
     head = [column.title for column in sheet.columns]
-    return await visit.csv(name, head, (row for part in sheet.parts for row in part.rows))
+    return await visit.csv(_marked(visit, name), head, (row for part in sheet.parts for row in part.rows))
 
 
 async def as_pdf(visit: Visit, heading: str, sheet: Sheet, name: str) -> Response:
@@ -92,7 +92,13 @@ async def typeset(visit: Visit, template: str, inputs: dict[str, str], name: str
     except Failed as error:
         log.warning("print_failed", template=template, detail=str(error))
         raise Unavailable(_("This could not be printed. Choose fewer rows, or take the CSV file.")) from None
-    return visit.framed(made[0].content, PDF, f"{name}.pdf")
+    return visit.framed(made[0].content, PDF, f"{_marked(visit, name)}.pdf")
+
+
+def _marked(visit: Visit, name: str) -> str:
+    """Figures beside accounts that do not exist are not taken for those of a real company, wherever the file ends up."""
+    assert visit.person is not None
+    return f"{_('Sandbox')} {name}" if visit.person.has_sandbox else name
 
 
 @cache
@@ -112,10 +118,11 @@ def _head(visit: Visit, heading: str) -> dict[str, str]:
     # A company's own books need not name it twice.
     if heading.startswith(f"{company} ("):
         heading = _("Client %(number)s", number=heading.removeprefix(f"{company} (").removesuffix(")"))
+    printed = _("Printed on %(moment)s by %(name)s", moment=figures.moment(visit.now), name=visit.person.user.name)
     return {
         "company": company,
         "client": heading,
-        "printed": _("Printed on %(moment)s by %(name)s", moment=figures.moment(visit.now), name=visit.person.user.name),
+        "printed": f"{printed} · {_('Sandbox')}" if visit.person.has_sandbox else printed,
         "page": _("Page {page} of {pages}"),
         "language": language(),
     }  # fmt: skip
