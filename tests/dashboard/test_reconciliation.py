@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import pytest
 
+from kontobahn.dashboard import bank_words, words
 from kontobahn.dashboard.figures import iban
+from kontobahn.reconciliation.wire import MatchReason
 from tests.dashboard.browsing import Browser
 from tests.harness import Service
 from tests.ledger_builder import Books
@@ -347,6 +350,47 @@ def test_an_account_that_the_books_do_not_have_is_refused(service: Service) -> N
     # A person who is not there cannot be paid for, whatever is ticked.
     stranger = {"kind": "on_account", "konto": "19999", "beleg": "", "amount": "100.00", "new_account": "1"}
     assert "There is no account 19999" in person.post(f"{person.of(100_00)}/by-hand", stranger).text
+
+
+@one_engine
+def test_what_waits_is_shown_and_counted_whether_something_is_proposed_for_it_or_not(service: Service) -> None:
+    person = Person(service)
+    person.set_up()
+    page = person.look()
+    # With the cent that every account here begins with.
+    assert "4 transactions wait for you." in page
+    assert page.count('<tr id="t-') == 2
+    for amount in (119_00, 100_00):
+        person.do(f"{person.of(amount)}/confirm", proposal=proposals(person.get(person.of(amount)).text)[0])
+    # Nothing is proposed for what is left.
+    left = [f"{PAGE}/{id}" for id in re.findall(r'<tr id="t-(\d+)"', person.get(PAGE).text)]
+    assert sorted(left) == sorted((person.of(-7_00), person.of(1)))
+    assert '<tr id="t-' not in person.get(f"{PAGE}?state=proposed").text
+    for address in left:
+        person.do(f"{address}/leave-out", status="ignored")
+    assert "Nothing is left to match." in person.look()
+
+
+@one_engine
+def test_reasons_are_said_in_the_readers_language(service: Service) -> None:
+    person = Person(service)
+    person.set_up()
+    person.look()
+    assert "IBAN …9700 (master data)" in person.get(person.of(119_00)).text
+    assert "IBAN …9700 (Stammdaten)" in person.get(person.of(119_00), **{"accept-language": "de"}).text
+    words.speak("de")
+    said = [
+        bank_words.reason(MatchReason(signal=signal, value=value, field=None, start=None, end=None, bits=Decimal(1)))
+        for signal, value in (
+            ("iban_seen", "9700 (1 confirmations)"), ("iban", "9700 (3 confirmations)"),
+            ("name", "Anna Muster (100)"), ("name", "Anna Muster (87)"), ("number", "RE (5)"),
+        )
+    ]  # fmt: skip
+    words.speak(words.DEFAULT)
+    assert said == [
+        "IBAN schon gesehen …9700 (einmal bestätigt)", "IBAN …9700 (3-mal bestätigt)",
+        "Name Anna Muster", "Name Anna Muster (87 % Übereinstimmung)", "Nummer RE (5)",
+    ]  # fmt: skip
 
 
 @one_engine

@@ -3,6 +3,7 @@ transaction is matched."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from difflib import SequenceMatcher
@@ -283,6 +284,8 @@ _REASONS = {
     "rule": N_("one of your rules"),
 }
 _MAX_SHOWN = 60
+# A reason with where it comes from: 2051 (master data).
+_SOURCED = re.compile(r"(?P<value>.*) \((?P<source>[^()]*)\)", re.DOTALL)
 
 
 def evidence(proposal: MatchProposal) -> str:
@@ -295,7 +298,21 @@ def evidence(proposal: MatchProposal) -> str:
 def reason(found: MatchReason) -> str:
     words = _REASONS.get(found.signal)
     value = found.value[:_MAX_SHOWN]
+    if sourced := _SOURCED.fullmatch(found.value):
+        value = f"{sourced['value'][:_MAX_SHOWN]}{_source(found.signal, sourced['source'])}"
     return _(words, value=value) if words else _("similar number %(value)s", value=value)
+
+
+def _source(signal: str, source: str) -> str:
+    """Returns where an IBAN is known from, or how far a name is alike; nothing of a name that is the same."""
+    if signal == "name":
+        return "" if source == "100" else f" ({_('%(percent)s %% alike', percent=source)})"
+    if signal not in ("iban", "iban_seen"):
+        return f" ({source})"
+    times = source.partition(" ")[0]
+    if times.isdigit():
+        return f" ({ngettext('confirmed once', 'confirmed %(num)s times', int(times))})"
+    return f" ({_('master data')})"
 
 
 def marked(text: str, reasons: Sequence[MatchReason]) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -79,6 +79,9 @@ class Chosen(NamedTuple):
 async def reconciliation_list(visit: Visit) -> Response:
     filters = visit.filters(MatchFilters)
     chosen = await visit.read(_chosen, visit.organization_id, filters.wanted.account)
+    if "state" not in filters.form and not chosen.counts.get("proposed") and chosen.counts.get("open"):
+        # Nobody is shown an empty list while something waits.
+        filters.wanted.state = "open"
     found: list[Any] = []
     if chosen.account_id is not None and filters.wanted.state == "proposed":
         found = await visit.read(_best_first, visit.organization_id, chosen.account_id, filters.place())
@@ -114,9 +117,15 @@ def _chosen(tx: Tx, organization_id: str, wanted: str) -> Chosen:
     settings = store.all_settings(tx, organization_id)
     rows: dict[int, AccountRow] = {row.id: row for row in accounts.of_organization(tx, organization_id)}
     names = {str(one.account_id): rows[one.account_id].name for one in settings if one.account_id in rows}
-    ids = [int(number) for number in names]
-    chosen = next((number for number in ids if str(number) == wanted), ids[0] if ids else None)
-    return Chosen(settings, names, chosen, {} if chosen is None else store.count_by_state(tx, organization_id, chosen))
+    counts = {int(number): store.count_by_state(tx, organization_id, int(number)) for number in names}
+    # The one that was asked for; else the first on which something waits.
+    ordered = sorted(counts, key=lambda number: (str(number) != wanted, not _waiting(counts[number])))
+    chosen = ordered[0] if ordered else None
+    return Chosen(settings, names, chosen, {} if chosen is None else counts[chosen])
+
+
+def _waiting(counts: Mapping[str, int]) -> int:
+    return counts.get("proposed", 0) + counts.get("open", 0)
 
 
 @action("/reconciliation")
@@ -124,10 +133,11 @@ async def make_run(visit: Visit) -> Response:
     """Looks at the account's transactions once more."""
     with visit.form.refusals():
         body = NewRun(account_id=numeric(visit.form.text("account")), trial=False, limit=0)
-        made = (await form_keys.ask_once(visit, runs.run_matching, body=body))["data"]
-        waits = sum(row["count"] - row["clear"] for row in made["classes"] if row["evidence_class"] != "-")
+        await form_keys.ask_once(visit, runs.run_matching, body=body)
+        counts = await visit.read(store.count_by_state, visit.organization_id, int(body.account_id))
+        waits = _waiting(counts)
         text = ngettext("One transaction waits for you.", "%(num)s transactions wait for you.", waits)
-        return visit.redirect(f"{PATH}?account={body.account_id}", text)
+        return visit.redirect(f"{PATH}?account={body.account_id}", text if waits else _("Nothing is left to match."))
     response: Response = await reconciliation_list.handler(visit)
     return response
 
