@@ -14,6 +14,7 @@ from kontobahn.api.pages import Language
 from kontobahn.dashboard import words
 from kontobahn.dashboard.pages import audit_log
 from kontobahn.dashboard.pages.audit_log import details_line
+from kontobahn.mobility.seller import Seller
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,18 @@ def test_details_are_in_words(language: Language, line: str) -> None:
         assert details_line(entry, {"user:7": "Erika"}) == line
     finally:
         words.speak(words.DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("details", "line"),
+    [
+        ({"booked_by": "adviser", "bic": "MUSBDEZZXXX"}, "Wer bucht: Steuerkanzlei, BIC: MUSBDEZZXXX"),
+        ({"book_on": "acceptance", "was": "gone"}, "Gebucht bei: Annahme"),
+    ],
+)
+def test_choices_are_said_in_the_readers_language(details: dict[str, str], line: str) -> None:
+    entry = AuditEntry("1", "2", 0, "user:7", "any", "7", msgspec.json.encode(details).decode(), None, None)
+    assert details_line(entry, {}) == line
 
 
 def test_amounts_and_ibans_are_written_as_on_the_pages_and_ids_are_left_out() -> None:
@@ -62,8 +75,10 @@ def test_every_detail_that_is_recorded_has_its_words() -> None:
         node
         for path in Path(kontobahn.__file__).parent.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "audit.record"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("audit.record", "receiver.record", "_record")
     ]
     names = {keyword.arg for call in calls for keyword in call.keywords if keyword.arg}
     assert len(names) > 40
+    # Recorded by their names, whichever have changed.
+    names |= {*Seller.__struct_fields__, "payment_limit", "daily_limit"}
     assert names <= audit_log.DETAILS.keys() | audit_log.LEFT_OUT

@@ -164,12 +164,18 @@ DETAILS = {
     "afterwards": N_("Afterwards"),
     "allowed": N_("Allowed"),
     "amount": N_("Amount"),
+    "area": N_("Area"),
     "at_bank": N_("Known to the bank"),
     "automatic": N_("Acts alone"),
     "automatic_classes": N_("Without asking"),
     "bank": N_("Bank"),
+    "bank_name": N_("Bank"),
+    "bic": N_("BIC"),
     "book_on": N_("Booked on"),
+    "booked": N_("Booked"),
     "booked_by": N_("Who books"),
+    "bookings": N_("Bookings"),
+    "cash_book": N_("Cash book"),
     "city": N_("City"),
     "client_id": N_("Client"),
     "clients": N_("Clients"),
@@ -178,15 +184,19 @@ DETAILS = {
     "contact_email": N_("E-mail address"),
     "contact_name": N_("Contact person"),
     "contact_phone": N_("Telephone"),
+    "country_code": N_("Country"),
     "daily_limit": N_("At most a day"),
     "email": N_("E-mail address"),
     "ended": N_("Sessions ended"),
+    "error_class": N_("Error"),
     "events": N_("Events"),
     "final": N_("Status"),
     "folder": N_("Folder"),
+    "granted": N_("Granted"),
     "host": N_("Server"),
     "hours": N_("Valid for hours"),
     "iban": N_("IBAN"),
+    "invoice_number_digits": N_("Digits of invoice numbers"),
     "invoice_number_prefix": N_("Invoice numbers begin with"),
     "invoices": N_("Invoices"),
     "kind": N_("Kind"),
@@ -204,6 +214,7 @@ DETAILS = {
     "old": N_("before"),
     "overlap_seconds": N_("Old one valid for seconds"),
     "payment_days": N_("Payment period in days"),
+    "payment_limit": N_("At most a payment"),
     "payments": N_("Payments"),
     "postal_code": N_("Postal code"),
     "reason": N_("Reason"),
@@ -224,10 +235,12 @@ DETAILS = {
     "url": N_("Address"),
     "user_id": N_("Person"),
     "username": N_("User name"),
+    "vat_exemption_reason": N_("Reason for exemption from VAT"),
     "vat_id": N_("VAT identification number"),
     "versteuerung": N_("VAT"),
     "website": N_("Website"),
     "with_user": N_("Person"),
+    "year": N_("Fiscal year"),
 }
 # Ids, which say nothing to people, and a state that is plain from the action.
 LEFT_OUT = frozenset(
@@ -241,11 +254,16 @@ LEFT_OUT = frozenset(
         "sha256",
         "status",
         "successor",
+        "was",
         "with_key",
     )
 )
 ACCOUNT = "konto"
-_AMOUNTS = ("amount", "daily_limit", "old", "new")
+_AMOUNTS = ("amount", "payment_limit", "daily_limit", "old", "new")
+_CHOICES = {
+    "booked_by": {"adviser": N_("tax adviser"), "kontobahn": "Kontobahn"},
+    "book_on": {"acceptance": N_("acceptance"), "release": N_("release")},
+}
 _PEOPLE = ("user_id", "with_user", "maker")
 _DECIMAL = re.compile(r"-?\d+\.\d\d")
 _ACTORS = {
@@ -368,6 +386,8 @@ def _value(name: str, value: Any, names: Mapping[str, str]) -> str:
         return figures.iban(value)
     if name == "two_people_above":
         return figures.money(value)
+    if name in _CHOICES and value in _CHOICES[name]:
+        return _(_CHOICES[name][value])
     if name in _AMOUNTS and isinstance(value, str) and _DECIMAL.fullmatch(value):
         return figures.number(Decimal(value), 2)
     if name in ("role", "old", "new") and (role := next((role for role in ROLE_NAMES if role == value), None)):
