@@ -49,8 +49,12 @@ def test_figures_are_those_of_each_client_and_lead_there(service: Service) -> No
     browser = Browser(service)
     browser.sign_in(EMAIL)
 
+    # The first page after signing in: one click leads to the most urgent client.
+    assert browser.get("/dashboard").headers["location"] == BOARD
     page = browser.get(BOARD).text
     assert order(page) == [urgent.id, busy.id]
+    (figures,) = re.findall(r'value="(/dashboard/reports/vat[^"]*)"', page)
+    assert "span=m3" in figures
     waiting = [row for row in clerk.read("transactions") if row["status"] in ("open", "proposed")]
     came = sum(row["amount"] for row in waiting if row["amount"] > 0)
     # The VAT of March, in which nothing is booked.
@@ -71,6 +75,8 @@ def test_figures_are_those_of_each_client_and_lead_there(service: Service) -> No
         f'<p class="client tint-{colours[busy.id]}"><strong>Bäckerei Busch</strong>'
         in browser.get("/dashboard/reconciliation").text
     )
+
+    assert "From 1 Mar 2026 to 31 Mar 2026" in browser.get(html.unescape(figures)).text
 
     access = service.db.read_now(client_access.of_email, person.email, urgent.id)
     assert access is not None

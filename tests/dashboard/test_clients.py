@@ -112,7 +112,7 @@ def test_an_adviser_adds_a_client_and_works_there(service: Service, owner: Organ
     assert browser.post("/dashboard/team/access", given).status_code == 303
     assert COLLEAGUE in browser.get(path).text
     at_work = signed_in(service, COLLEAGUE)
-    assert "Bäckerei Korn" in at_work.get("/dashboard").text
+    assert "Bäckerei Korn" in at_work.get("/dashboard/board").text
     assert at_work.get("/dashboard/clients").status_code == 403
     assert browser.post(f"{path}/close").status_code == 303
     assert "is closed" in browser.get("/dashboard/clients").text
@@ -121,7 +121,7 @@ def test_an_adviser_adds_a_client_and_works_there(service: Service, owner: Organ
         person.cookies.set("kontobahn_organization", client_id)
         assert "Bäckerei Korn" not in person.get("/dashboard/company").text
     assert browser.post(f"{path}/open").status_code == 303
-    assert "Bäckerei Korn" in at_work.get("/dashboard").text
+    assert "Bäckerei Korn" in at_work.get("/dashboard/board").text
     logged = browser.get("/dashboard/audit").text
     assert all(text in logged for text in ("Client closed", "Client opened again"))
 

@@ -104,6 +104,20 @@ def test_a_received_invoice_is_expected_once_whether_the_books_have_it_or_not(se
     assert amounts(browser, "/dashboard/outlook?direction=out") == [Decimal("-33.02")]
 
 
+@pytest.mark.parametrize(("name", "expected"), [("Stadtwerke GmbH", "−€64.86"), ("ROESTEREI HAFEN", "−€32.36")])
+@pytest.mark.either_engine
+def test_a_habit_and_an_invoice_are_the_same_money_only_with_the_same_partner(
+    service: Service, name: str, expected: str
+) -> None:
+    inbox = Inbox(service)
+    bank = FileBank(service, inbox.owner)
+    for day in (date(2025, 12, 10), date(2026, 1, 10), date(2026, 2, 10)):
+        bank.book(Booking(-32_50, "Lieferung", name, valued=day))
+    inbox.received()
+    browser = signed_in(service, inbox.owner)
+    assert linked(browser.get("/dashboard").text)["/dashboard/outlook?direction=out"] == expected
+
+
 def test_nothing_is_counted_twice_or_after_it_was_booked(service: Service, tmp_path: Path) -> None:
     owner = service.organization()
     books = Books(service, owner)

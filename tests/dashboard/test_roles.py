@@ -153,7 +153,7 @@ def test_an_adviser_accepts_with_the_account_they_have_and_colleagues_get_access
     assert "Sign in to accept" in browser.get(found[0]).text
     browser.sign_in(adviser.email)
     assert browser.post(f"{found[0]}/join").status_code == 303
-    assert "Klient GmbH" in browser.get("/dashboard").text
+    assert "Klient GmbH" in browser.get("/dashboard/board").text
     given = {"user": colleague.id, "client": client.id, "role": "bookkeeping"}
     assert browser.post("/dashboard/team/access", given).status_code == 303
     assert colleague.email in browser.get("/dashboard/team").text

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from calendar import monthrange
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple, TypeVar
+from urllib.parse import urlencode
 
 from kontobahn import log
 from kontobahn.access.principal import Principal
@@ -17,6 +19,7 @@ from kontobahn.banking.transactions.store import Recurring
 from kontobahn.clock import MINUTE
 from kontobahn.dashboard import books as chosen_books
 from kontobahn.dashboard.books import plain
+from kontobahn.dashboard.declare import ROOT
 from kontobahn.db import Tx
 from kontobahn.errors import KontobahnError
 from kontobahn.ledger import connections
@@ -97,9 +100,10 @@ async def ask(
 
 
 DAYS = 30
-# An item and a habit are the same money if they are so close.
+# An item and a habit are the same money if they are so close, and with the same partner.
 _SAME_DAYS = 10
 _SAME_PART = 50
+_LEGAL_FORMS = frozenset(("gmbh", "gbr", "ohg", "und"))
 
 Side = Literal["customers", "suppliers"]
 When = Literal["overdue", "week", "month", "later"]
@@ -132,6 +136,13 @@ class Expected(NamedTuple):
     item: OpenItem | None = None
     payable: Due | None = None
     recurring: Recurring | None = None
+
+    @property
+    def name(self) -> str:
+        """With whom."""
+        if self.item:
+            return self.item.name or self.item.konto
+        return self.payable.row.creditor_name if self.payable else self.recurring.name if self.recurring else ""
 
 
 class Outlook(NamedTuple):
@@ -237,7 +248,13 @@ def outlook(
 
 def _is_same(habit: Recurring, row: Expected) -> bool:
     is_close = abs((habit.day - row.day).days) <= _SAME_DAYS
-    return is_close and abs(habit.amount_minor - row.amount) * _SAME_PART <= abs(row.amount)
+    is_near = abs(habit.amount_minor - row.amount) * _SAME_PART <= abs(row.amount)
+    return is_close and is_near and not _words(habit.name).isdisjoint(_words(row.name))
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name that tell one company from another."""
+    return {word for word in re.findall(r"\w{3,}", name.casefold()) if word not in _LEGAL_FORMS}
 
 
 # Figures of all books of an organisation: open items by due date, and the VAT of a period. Kept for a minute, or until
@@ -372,3 +389,18 @@ async def _vat_of(opened: ClientBooks, spans: Sequence[Span]) -> list[Vat | None
             given += to_minor(figures.summeVorsteuer) + to_minor(figures.direktVorsteuer)
         found.append(Vat(output, given, covered[0].start if len(covered) == 1 else None) if covered else None)
     return found
+
+
+def vat_page(books: ShelvedBooks, span: Span, vat: Vat) -> str:
+    """Returns the address of the figures, empty if no page shows this span: pages count months and quarters from the first day of the
+    fiscal year."""
+    if vat.year is None:
+        return ""
+    before = (span.first.year - vat.year.year) * 12 + span.first.month - vat.year.month
+    if span.first.month == span.last.month:
+        name = f"m{before + 1}"
+    elif before % 3 == 0:
+        name = f"q{before // 3 + 1}"
+    else:
+        return ""
+    return f"{ROOT}/reports/vat?{urlencode({**books.fields, 'year': vat.year.isoformat(), 'span': name})}"

@@ -187,7 +187,17 @@ class BoardRow(NamedTuple):
     came: int
     went: int
     vat: int | None
+    # The page that shows it; of several books the overview, which has them all.
+    vat_page: str
     to_fetch: int
+
+    @property
+    def consents_page(self) -> str:
+        """The list of what is to be renewed: at banks, of books, or both."""
+        kinds = {kind for kind in _CONSENTS if self.waiting.get(kind)}
+        if "ledger_reconnect" not in kinds:
+            return f"{ROOT}/connections"
+        return f"{ROOT}/ledger/connections" if len(kinds) == 1 else ROOT
 
     @property
     def consents(self) -> int:
@@ -261,18 +271,22 @@ async def _row(visit: Visit, client: Client, month: Span) -> BoardRow:
     # A payment that waits for its release is money of the company, and not unmatched.
     unmatched = [item for item in facts.todo if item.kind == "unmatched"]
     came, went = sum(item.came for item in unmatched), sum(item.went for item in unmatched)
-    vat = await _vat(visit, client, month)
-    return BoardRow(client, facts.active_at, waiting, came, went, vat, facts.to_fetch)
+    vat, vat_page = await _vat(visit, client, month)
+    return BoardRow(client, facts.active_at, waiting, came, went, vat, vat_page, facts.to_fetch)
 
 
-async def _vat(visit: Visit, client: Client, month: Span) -> int | None:
-    """The VAT of all books of the client, asked for with the role that the person has there."""
+async def _vat(visit: Visit, client: Client, month: Span) -> tuple[int | None, str]:
+    """The VAT of all books of the client with its page, asked for with the role that the person has there."""
     assert visit.person is not None
     acting = people.look_at(visit.person, client.id).acting
     shelved = await bookshelf.shelf(visit.context, client.id)
     asked = await asyncio.gather(*(bookshelf.vat(visit.context, acting, books, [month]) for books in shelved))
-    known = [one.payable for found in asked for one in found or [] if one is not None]
-    return sum(known) if known else None
+    known = [
+        (books, one) for books, found in zip(shelved, asked, strict=True) for one in found or [] if one is not None
+    ]
+    shown = [row for row in known if row[1].output or row[1].given] or known
+    page_of_all = bookshelf.vat_page(shown[0][0], month, shown[0][1]) if len(shown) == 1 else ""
+    return sum(one.payable for _books, one in known) if known else None, page_of_all or ROOT
 
 
 def _sorted(rows: list[BoardRow], wanted: str) -> list[BoardRow]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from datetime import date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
@@ -94,6 +93,8 @@ class Money(NamedTuple):
 async def overview(visit: Visit) -> Response:
     facts = await visit.read(_facts, visit.principal.organization_id, visit.organization_id, visit.today)
     shelved = await bookshelf.shelf(visit.context, visit.organization_id)
+    if _is_of_clients_alone(visit, facts, shelved):
+        return visit.redirect(f"{ROOT}/board")
     spans = bookshelf.months_and_quarters(visit.today)
     found = await bookshelf.open_items(visit.context, visit.principal, visit.organization_id, shelved, visit.today)
     vats = await asyncio.gather(*(bookshelf.vat(visit.context, visit.principal, books, spans) for books in shelved))
@@ -128,6 +129,13 @@ async def overview(visit: Visit) -> Response:
         # Steps of developers: shown once there is a key.
         steps_open=developers is not None and not all(facts.steps),
     )
+
+
+def _is_of_clients_alone(visit: Visit, facts: Facts, shelved: list[ShelvedBooks]) -> bool:
+    """Returns whether there is nothing here but clients, as in an adviser's office: the board of them is what such a person opens."""
+    assert visit.person is not None
+    is_own = visit.organization_id == visit.principal.organization_id
+    return is_own and bool(visit.person.clients) and not (facts.accounts or facts.todo or shelved)
 
 
 def _facts(tx: Tx, own_id: str, organization_id: str, today: date) -> Facts:
@@ -239,7 +247,7 @@ class VatRow(NamedTuple):
 
 def _vat_rows(spans: list[Span], by_books: list[tuple[ShelvedBooks, list[Vat | None]]]) -> list[VatRow]:
     return [
-        VatRow(books.name if len(by_books) > 1 else "", _period(span), vat, _vat_page(books, span, vat))
+        VatRow(books.name if len(by_books) > 1 else "", _period(span), vat, bookshelf.vat_page(books, span, vat))
         for books, vats in by_books
         for span, vat in zip(spans, vats, strict=True)
         if vat is not None
@@ -250,20 +258,6 @@ def _period(span: Span) -> str:
     if span.first.month == span.last.month:
         return figures.months(span.first.isoformat()[:7])
     return _("Q%(number)s %(year)s", number=span.last.month // 3, year=span.last.year)
-
-
-def _vat_page(books: ShelvedBooks, span: Span, vat: Vat) -> str:
-    """Returns the address of the figures, which count months and quarters from the first day of the fiscal year."""
-    if vat.year is None:
-        return ""
-    before = (span.first.year - vat.year.year) * 12 + span.first.month - vat.year.month
-    if span.first.month == span.last.month:
-        name = f"m{before + 1}"
-    elif before % 3 == 0:
-        name = f"q{before // 3 + 1}"
-    else:
-        return ""
-    return f"{ROOT}/reports/vat?{urlencode({**books.fields, 'year': vat.year.isoformat(), 'span': name})}"
 
 
 def _use_chart(use: list[DayUse]) -> Any:
