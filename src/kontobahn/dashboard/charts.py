@@ -123,9 +123,10 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def scale(low: Value, high: Value) -> list[int]:
-    """Returns round values from below the lowest to above the highest, at equal distances."""
+    """Returns round values from below the lowest to above the highest, at equal distances. Where nothing changes, a tenth of it apart:
+    nobody reads cents beside thousands."""
     least, most = math.floor(low), math.ceil(high)
-    wanted = max(most - least, 1)
+    wanted = most - least or max(abs(most) // 10, 1)
     unit = 10 ** max(len(str(wanted // 4)) - 1, 0)
     step = next(unit * times for times in (1, 2, 5, 10, 20) if unit * times * 4 >= wanted)
     bottom = least // step * step

@@ -141,3 +141,9 @@ def test_a_chart_escapes_what_it_says_and_has_no_styles() -> None:
     assert "<li>100</li>" in charts.course([charts.Point("a", 0, "0")] * 2, [], "t", str)
     flat = charts.line([charts.Point("a", 7, "7"), charts.Point("b", 7, "7")], "t")
     assert "NaN" not in flat
+
+
+def test_a_scale_has_round_steps_also_where_nothing_changes() -> None:
+    assert charts.scale(112_000_00, 165_000_00) == [100_000_00, 120_000_00, 140_000_00, 160_000_00, 180_000_00]
+    assert charts.scale(8_400_00, 8_400_00) == [8_000_00, 8_500_00]
+    assert charts.scale(0, 0) == [0, 1]

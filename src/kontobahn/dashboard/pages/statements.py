@@ -88,7 +88,9 @@ async def _on(visit: Visit, report: StatementImportReport, *, is_first_step: boo
         steps = await visit.read(first_steps.find, visit.organization_id)
         if first_steps.is_open(steps):
             text = ngettext("One transaction was imported.", "%(num)s transactions were imported.", report.added)
-            return visit.redirect(first_steps.PATH, text)
+            return visit.redirect(
+                first_steps.PATH, text if report.added else _("All transactions of this file were already known.")
+            )
     return visit.redirect(f"{PATH}/{report.id}")
 
 
