@@ -399,6 +399,7 @@ def test_the_list_filters_and_sorts(service: Service, bank: Bank, owner: Organiz
     assert listed(from_date="2026-03-03", to_date="2026-03-03") == [second]
     assert listed(connection_id="__all__", account_id="__all__") == [third, second, first]
     assert listed(connection_id=made[0]["connection_id"], account_id=made[0]["account_id"]) == [third, second, first]
+    assert listed(connection_id=str(bank.connected(owner, ref="another").id)) == []
     assert service.get(PAYMENTS, owner.key, params={"connection_id": "123"}).status_code == 404
     service.request("DELETE", f"/v2/banking/connections/{made[0]['connection_id']}", owner.key)
     assert listed(connection_id=made[0]["connection_id"], account_id=made[0]["account_id"]) == [third, second, first]

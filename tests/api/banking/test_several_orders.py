@@ -52,6 +52,15 @@ def statuses(bank: FileBank) -> list[str]:
     return [row["status"] for row in listed]
 
 
+@pytest.mark.either_engine
+def test_a_file_that_only_people_can_upload_is_not_sent(service: Service, bank: FileBank) -> None:
+    bank.pay()
+    file = make(bank)
+    refused = service.post(f"{FILES}/{file['id']}/submission", bank.key)
+    assert (refused.status_code, "upload the file at the bank" in refused.text) == (409, True)
+    assert service.get(f"{FILES}/{file['id']}", bank.key).json()["data"] == file
+
+
 def test_orders_of_an_account_become_one_file(service: Service, bank: FileBank) -> None:
     today = [bank.pay(amount="10.00"), bank.pay(amount="0.05", reference="RE-1")]
     dated = bank.pay(date="2026-03-09", amount="1.00")

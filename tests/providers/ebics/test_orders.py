@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kontobahn.access import keys
+from kontobahn.banking.payments import order_files
 from simulators.ebics_bank import Break
 from tests.harness import ACTOR
 from tests.providers.ebics.office import Office
@@ -114,6 +115,16 @@ def test_a_person_says_what_the_bank_shows_where_the_protocol_is_silent(office: 
     office.send(file)
     assert len(office.at_bank()) == 1
     assert office.bank.faults == []
+
+
+def test_a_file_that_is_being_sent_is_sent_again_only_after_that_was_given_up(office: Office) -> None:
+    file, service = office.file(), office.service
+    given_up = service.clock.now() - order_files.CLAIM_TIME
+    for begun_at, status, at_bank in ((given_up + 1, 409, 0), (given_up, 200, 1)):
+        sql = "UPDATE banking_order_files SET submitted_at = ? WHERE id = ?"
+        service.db.write_now(lambda tx, at=begun_at, sql=sql: tx.run(sql, at, int(file["id"])))  # type: ignore[misc]
+        answer = service.request("POST", f"/v2/banking/order-files/{file['id']}/submission", office.key)
+        assert (answer.status_code, len(office.at_bank())) == (status, at_bank), answer.text
 
 
 def test_a_call_sends_a_file_by_the_same_rules_as_the_page(office: Office) -> None:
