@@ -220,7 +220,13 @@ class _Sliced:
         client, found = self._client, self._found
         self._slices = begun = slices.begin(self._db, client, self._id, found.source, undoes=found.id)
         jahr = year_of(begun, client, found)
-        batch = Batch(self._id, jahr, is_closing=False, is_cash=False, is_undo=True)
+        batch = Batch(
+            self._id,
+            jahr,
+            is_closing=False,
+            is_cash=False,
+            is_undo=True,
+        )
         self._poster = SlicedPoster(begun, client, batch, watch_others=False)
         self._opened.callback(self._poster.close)
         self._removal = Removal(begun, client, found)

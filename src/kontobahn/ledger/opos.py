@@ -119,7 +119,7 @@ def reconcile(items: list[Item], rest: Rest) -> list[Item]:
     for item in sorted(items, key=lambda item: (item.belegdatum, item.beleg)):
         one_sided = not item.soll or not item.haben
         step = 0
-        if left and one_sided and item.saldo and (item.saldo < 0) == (left > 0):
+        if one_sided and item.saldo * left < 0:
             step = min(abs(left), abs(item.saldo)) * (1 if left > 0 else -1)
             left -= step
         result.append(item._replace(soll=item.soll + max(step, 0), haben=item.haben + max(-step, 0)))

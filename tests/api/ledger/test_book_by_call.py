@@ -210,6 +210,12 @@ def test_a_cash_book_that_becomes_negative_is_told_in_german(books: Books) -> No
 
 
 @pytest.mark.either_engine
+def test_a_discount_whose_invoice_follows_in_the_call_is_not_warned_about(books: Books) -> None:
+    paid = buchung(konto="1200", gegenkonto="10010", belegfeld1="RE-7", skonto=2.38, belegdatum="2026-01-20")
+    assert booked(books, paid, buchung(belegfeld1="RE-7"))["protokoll"] == []
+
+
+@pytest.mark.either_engine
 def test_what_a_file_is_warned_about_is_told_of_a_booking_by_call_too(books: Books) -> None:
     """The document number, the tax key, the discount without a rate: each by its number, in the protocol and in German."""
     made = booked(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.books import verification
+from kontobahn.books import cash_days, verification
 from kontobahn.dashboard.pages import cash_book as cash_pages
 from tests.api.ledger.files import file, imported, undone
 from tests.command_line import CommandLine
@@ -65,6 +65,17 @@ def test_balances_follow_the_day_and_not_the_order_of_entry(books: Books) -> Non
         (0, 0), (0, 50), (50, 120), (120, 120), (120, 120)
     ]  # fmt: skip
     assert [[row["saldo"] for row in item["data"]] for item in found.values()] == [[], [50], [150, 120], [], []]
+    of_its_day = report(books, "Hauptkasse", from_date="2025-03-20", to_date="2025-03-20")
+    assert [row["saldo"] for row in of_its_day["data"]] == [150], "also the first booking of all"
+
+
+@pytest.mark.either_engine
+def test_the_last_opening_balance_counts_whatever_was_before(books: Books) -> None:
+    books.post("2025-01-01 S 1000 9000 100,00 EB\n2025-03-01 S 1000 1360 5,00 B1")
+    books.post("2026-01-01 S 1000 9000 7,00 EB\n2026-01-02 S 1000 1360 1,00 B2")
+    for day, cents in (("2025-04-01", 10_500), ("2026-01-01", 10_500), ("2026-01-02", 700), ("2026-02-01", 800)):
+        found = books.service.db.read_now(cash_days.balance_before, books.client, "Hauptkasse", day)
+        assert found == cents, day
 
 
 def test_every_page_of_the_list_adds_up(books: Books) -> None:
@@ -97,6 +108,7 @@ def test_an_opening_balance_opens_its_month_and_one_that_was_entered_is_a_row_of
     assert [(row["art"], row["betrag"], row["saldo"]) for row in whole["data"]] == [
         ("EINTRAG", 107, 107), ("SALDOVORTRAG", -7, 100), ("EINTRAG", 7, 107)
     ]  # fmt: skip
+    assert whole["data"][1]["gegenkonto"] == "9000"
 
 
 def test_a_month_that_is_longer_than_a_page_is_shown_in_parts_that_add_up(

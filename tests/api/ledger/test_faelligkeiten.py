@@ -74,6 +74,7 @@ def test_each_source_of_a_due_date_in_its_order(books: Books, tmp_path: Path) ->
         [
             satz(11_900, "10010", "8400", "2026-01-10", "ROW", weitere='{"117":"05022026"}'),
             satz(11_900, "10010", "8400", "2026-01-10", "TERMS"),
+            satz(1, "10010", "8400", "2026-01-10", "CENT"),
             satz(11_900, "10020", "8400", "2026-01-15", "PERIOD"),
             satz(11_900, "10030", "8400", "2026-01-15", "NO-SUCH-TERMS"),
             satz(11_900, "10040", "8400", "2026-01-15", "NO-PARTNER"),
@@ -89,6 +90,7 @@ def test_each_source_of_a_due_date_in_its_order(books: Books, tmp_path: Path) ->
     assert found == {
         "ROW": ("2026-02-05", "zeile", 4),
         "TERMS": ("2026-02-09", "zahlungsbedingung", 0),
+        "CENT": ("2026-02-09", "zahlungsbedingung", 0),
         "PERIOD": ("2026-02-10", "zahlungsbedingung", 0),
         "NO-SUCH-TERMS": ("2026-01-15", "belegdatum", 25),
         "NO-PARTNER": ("2026-01-15", "belegdatum", 25),

@@ -8,19 +8,30 @@ from typing import Any
 
 import pytest
 
+from kontobahn.formats import extf
 from kontobahn.ledger.faelligkeiten import (
+    NOT_NAMED,
     FaelligerPosten,
     FirstInvoice,
     age_classes,
+    as_answer,
     day_and_months,
     day_of_column,
     days_of,
+    invoice_text,
+    is_money,
     with_due_date,
 )
+from kontobahn.ledger.konto import KONTENRAHMEN
 from kontobahn.ledger.opos import Posten
 from kontobahn.ledger.wire import Periode, Zahlungsbedingung
 
 INVOICED, TODAY = date(2026, 1, 31), date(2026, 4, 30)
+# The last account before money, the first and the last that are, and the next one.
+MONEY = {
+    "SKR03": ("09990000", "10000000", "13690000", "13700000"),
+    "SKR04": ("14590000", "14600000", "18990000", "19000000"),
+}
 
 
 def terms(**changes: Any) -> Zahlungsbedingung:
@@ -164,3 +175,39 @@ def test_days_as_columns_and_sentences_write_them() -> None:
     assert day_and_months("Monatsende des laufenden Monats") == (31, 0)
     assert day_and_months("5. des 3. Monats danach") == (5, 3)
     assert day_and_months("5. Mai") is None
+
+
+@pytest.mark.parametrize(
+    ("konto", "other", "soll"), [("100100000", "84000000", True), ("700010000", "34000000", False)]
+)
+def test_an_invoice_is_on_the_side_of_its_account_and_not_against_money(konto: str, other: str, soll: bool) -> None:
+    """A credit note is on the other side, and counts with a due date alone, after every invoice."""
+
+    def text(other: str = other, *, soll: bool = soll, reversal: bool = False, due: str = NOT_NAMED) -> str:
+        return invoice_text(
+            KONTENRAHMEN["SKR03"], konto, other, soll=soll, belegdatum="2026-01-31", reversal=reversal, due=due
+        )
+
+    assert (text(), text(due="2026-02-05")) == ("2026-01-31 ~", "2026-01-31 2026-02-05")
+    assert text(reversal=True) == ""
+    assert text("12000000") == ""
+    assert text("100200000") == "2026-01-31 ~", "another person's account is no money, whatever it begins with"
+    assert (text(soll=not soll), text(soll=not soll, due="2026-02-05")) == ("", "~2026-01-31 2026-02-05")
+
+
+@pytest.mark.parametrize("skr", MONEY)
+def test_money_is_within_the_chart_s_bounds(skr: str) -> None:
+    assert [is_money(KONTENRAHMEN[skr], konto) for konto in MONEY[skr]] == [False, True, True, False]
+
+
+@pytest.mark.parametrize("prozent", [Decimal(2), Decimal(0)])
+def test_days_of_a_discount_are_told_where_there_is_one_and_it_counts_in_days(prozent: Decimal) -> None:
+    for typ, by_period in ((extf.NACH_TAGEN, False), (extf.ALS_ZEITRAUM, True)):
+        row = extf.Zahlungsbedingung(
+            line=0, nummer=11, bezeichnung="", faelligkeitstyp=typ, skonto1_prozent=prozent, skonto1_tage=5,
+            skonto2_prozent=prozent, skonto2_tage=10, faellig_tage=30, zeitraeume=(), verwendung=0,
+        )  # fmt: skip
+        found = as_answer(row)
+        days = (None, None) if by_period or not prozent else (5, 10)
+        assert (found.skontoFrist1, found.skontoFrist2) == days
+        assert found.nettoFrist == (None if by_period else 30)

@@ -7,7 +7,18 @@ from datetime import date
 import pytest
 from msgspec import json
 
-from kontobahn.ledger.opos import EB_RESIDUAL, RAW_EB_BELEG, Item, Rest, assemble, open_konto, raw, reconcile
+from kontobahn.ledger.opos import (
+    EB_RESIDUAL,
+    RAW_EB_BELEG,
+    Item,
+    OpeningLeg,
+    Rest,
+    assemble,
+    open_konto,
+    raw,
+    reconcile,
+    twins,
+)  # fmt: skip
 
 
 def item(beleg: str, soll: int, haben: int, day: int) -> Item:
@@ -85,3 +96,21 @@ def test_accounts_are_listed_by_their_balance_and_summed_by_side() -> None:
     assert [(one["kontonummer"], one["bezeichnung"]) for one in wire["konten"]] == [
         ("700010000", ""), ("699999999", "Anna"), ("700000000", ""), ("100010000", ""),
     ]  # fmt: skip
+
+
+def leg(booking: int, betrag: int, *, is_reversal: bool = False) -> OpeningLeg:
+    return OpeningLeg("2026-01-01", booking, betrag, "90000000", "EB", int(is_reversal))
+
+
+@pytest.mark.parametrize(("before", "twin"), [(100, 2), (1, 2), (0, 2), (-1, 1), (-100, 1)])
+def test_of_a_pair_the_leg_against_the_earlier_balance_is_the_twin(before: int, twin: int) -> None:
+    """Without any it is the later one."""
+    assert twins([leg(1, 500), leg(2, -500)], 0, before, has_history=True) == ({twin} if before else set())
+    assert twins([leg(1, 500), leg(2, -500)], 0, before, has_history=False) == {twin}
+
+
+def test_a_leg_that_was_reversed_is_no_half_of_a_pair_and_any_other_still_is() -> None:
+    pair = [leg(1, 500), leg(2, -500)]
+    assert twins([*pair, leg(3, 500, is_reversal=True)], 500, 100, has_history=True) == set()
+    assert twins([*pair, leg(3, 700), leg(4, -700, is_reversal=True)], 0, 100, has_history=True) == {2}
+    assert twins([*pair, leg(3, -500), leg(4, 500, is_reversal=True)], 0, 100, has_history=True) == {2}, "the last one"

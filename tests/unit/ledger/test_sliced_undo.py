@@ -291,6 +291,20 @@ def _with_a_large_batch(books: Books) -> tuple[Client, str]:
     return client, last_batch(books, client)
 
 
+def test_no_more_is_gathered_than_its_bound(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, batch = _with_a_large_batch(books)
+    gathered, subtract = [], undo._Sliced._subtract
+
+    def note(work: undo._Sliced) -> None:
+        gathered.append(work._removal.count)
+        subtract(work)
+
+    monkeypatch.setattr(undo._Sliced, "_subtract", note)
+    Taking(books.db, client, batch).run()
+    assert sum(gathered) == 4 * len(PERSONS) + 1
+    assert max(gathered) < slices.ROWS_GATHERED + undo.PAGE
+
+
 def test_the_next_undoing_waits_until_the_movements_of_the_last_one_are_deleted(books: Books) -> None:
     client, first = _with_a_large_batch(books)
     books.db.write_now(add, client, [[invoice(konto, beleg="R7") for konto in PERSONS]])

@@ -13,7 +13,7 @@ import pytest
 
 from kontobahn.books import batches, claims, read_models, slices, store, verification
 from kontobahn.books.batches import Batch
-from kontobahn.books.satz import Satz
+from kontobahn.books.satz import MIXED, Satz
 from kontobahn.books.slices import SlicedPoster
 from kontobahn.books.store import Client
 from kontobahn.clock import ManualClock
@@ -260,6 +260,25 @@ def test_who_was_given_up_for_dead_writes_nothing_more(books: Books) -> None:
     assert not any(books.db.read_now(contents)[table] for table in TABLES if table != "books_years")
 
 
+def test_every_edition_that_nobody_reads_is_swept(books: Books) -> None:
+    ledger = any_ledger(14)
+    client, other = (books.db.write_now(create, books.connection_id, ledger) for _ in range(2))
+    books.db.write_now(add, other, ledger.batches)
+    for rows in ledger.batches[:2]:
+        writing = Writing(books, client, rows, lambda: None)
+        writing.write()
+        writing.db.write_now(writing.appear)
+    assert len(books.db.read_now(lambda tx: tx.all("SELECT edition FROM books_left_editions"))) == 2
+    claims.sweep(books.db)
+    assert books.db.read_now(lambda tx: tx.all("SELECT edition FROM books_left_editions")) == []
+    read = {books.db.read_now(store.edition_of, one) for one in (client, other)}
+    for table in OF_EDITIONS:
+        found = books.db.read_now(lambda tx, table=table: tx.all(f"SELECT DISTINCT edition FROM {table}"))  # type: ignore[misc]
+        assert {edition for (edition,) in found} <= read, table
+    for one in (client, other):
+        assert books.db.read_now(verification.find_differences, one.mandant) == []
+
+
 def test_a_discount_follows_its_invoice_that_is_still_being_written(
     books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,3 +303,18 @@ def test_a_discount_follows_its_invoice_that_is_still_being_written(
     Writing(books, client, [invoice, *others[1:], paid], lambda: None).run()
     assert books.db.read_now(lambda tx: tx.all("SELECT aufteilung FROM books_bookings WHERE skonto > 0")) == [("S7",)]
     assert books.db.read_now(verification.find_differences, client.mandant) == []
+
+
+def test_the_tax_of_a_document_is_that_of_all_its_rows_that_wait_to_be_written() -> None:
+    """Each of two blocks may have rows of it."""
+    at_7, at_19, key = [0, "S7"], [0, "S19"], (PERSONS[0], "R1")
+    for newer, older, tax in (
+        ({key: at_7}, {key: at_7}, "S7"),
+        ({key: at_7}, {key: at_19}, MIXED),
+        ({key: at_7}, {}, "S7"),
+        ({}, {key: at_19}, "S19"),
+    ):
+        found = slices._Waiting(newer, older).get(key)
+        assert found is not None
+        assert found[-1] == tax
+    assert slices._Waiting({}, {}).get(key) is None
