@@ -303,3 +303,14 @@ def test_the_end_of_another_organisation_s_grant_stops_nobody(database: tuple[Da
     clock.advance(seconds=2 * 86_400)
     walk.step("grant", 1, None)
     assert isinstance(db.write_now(_try_to_reserve, walk.organization, 6, 60), credits.Hold)
+
+
+def test_what_nobody_uses_lapses_at_its_instant(database: tuple[Database, ManualClock]) -> None:
+    db, clock = database
+    walk = Walk(db, clock)
+    walk.step("grant", 3, 1)
+    clock.advance(seconds=86_399)
+    assert (db.write_now(credits.lapse_due_grants), walk.balance().lapsed) == (0, 0)
+    clock.advance(seconds=1)
+    assert (db.write_now(credits.lapse_due_grants), walk.balance().lapsed) == (1, 3)
+    assert db.write_now(credits.lapse_due_grants) == 0

@@ -97,6 +97,13 @@ def test_a_number_that_is_a_date_weighs_no_more_than_a_date() -> None:
     assert not [it for it in Matcher(dated, Knowledge()).match(stranger) if it.acts]
 
 
+@pytest.mark.parametrize("before", ["", "RE", "RE-", "A7-"])
+def test_a_date_in_a_number_weighs_the_same_wherever_it_stands(before: str) -> None:
+    days = [date(2026, 1, 1) + timedelta(37 * n) for n in range(9)]
+    dated = [OpenItem(ANNA.konto, f"{before}{day:%Y%m%d}", day, 100 + n) for n, day in enumerate(days)]
+    assert {NumberIndex(dated).bits(it.key) for it in dated} == {10.0}
+
+
 def test_a_column_that_hardly_varies_tells_little() -> None:
     items = [item(f"{1 + n % 2}{n:04d}", 100 + n) for n in range(200)]
     assert NumberIndex(items).bits(items[7].key) == pytest.approx(1 + 1 + 3.3 + 3.3, abs=0.1)
@@ -130,6 +137,7 @@ def test_a_number_with_its_year_is_known_in_any_order(written: str) -> None:
     twin = item("18/2026")
     found = best(movement(f"Rechnung {written}"), item("17/2026"), twin, *others)
     assert (found.acts, found.lines[0].beleg) == (True, "17/2026")
+    assert {(reason.start, reason.end) for reason in found.reasons if not reason.field} == {(0, 0)}
 
 
 def test_the_first_months_of_a_year_are_no_numbers() -> None:
@@ -138,6 +146,9 @@ def test_the_first_months_of_a_year_are_no_numbers() -> None:
         assert not [
             it for it in match(movement(f"Wartung {said}"), item("9/2026"), item("18/2026"), *others) if it.acts
         ]
+    for number, acts in ((12, False), (13, True)):
+        found = match(movement(f"Wartung {number}/26"), item(f"{number}/2026"), item("18/2026"), *others)
+        assert any(it.acts for it in found) == acts, number
 
 
 @pytest.mark.parametrize("said", ["5100023847 {}", "{} 5100023847", "10001 {}", "{} 10001"])
@@ -171,9 +182,9 @@ def test_a_month_that_is_named_tells_twins_apart(said: str) -> None:
     assert not best(movement(said, iban=None, name="Zentrale"), month(2), month(3)).acts
     assert not [it for it in match(movement(said), month(2), month(3, 0), month(4)) if it.acts], "paid already"
     assert not [it for it in match(movement(said), month(2), month(4)) if it.acts], "not written"
-    assert not [it for it in match(movement(f"{said} Nr. 4711"), month(2), month(3)) if it.acts], (
-        "a number of something else"
-    )
+    for other in ("4711", "471"):
+        proposed = match(movement(f"{said} Nr. {other}"), month(2), month(3))
+        assert not [it for it in proposed if it.acts], "a number of something else"
 
 
 def test_a_house_that_is_named_tells_twins_apart() -> None:

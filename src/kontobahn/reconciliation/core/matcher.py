@@ -117,7 +117,7 @@ def _said(case: Case) -> str:
 
 def _of_words(case: Case, konto: str) -> Iterator[Proposal]:
     ever = [item for item in case.items.ever(konto) if item.text and item.day <= case.movement.day]
-    if not 1 <= len(ever) <= _MAX_EVER:
+    if len(ever) > _MAX_EVER:
         return
     named = _named(case, ever)
     paid = case.movement.amount_minor
