@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from kontobahn.books import batches, claims, read_models, slices, store, verification
+from kontobahn.books import batches, claims, posting, read_models, slices, store, verification
 from kontobahn.books.batches import Batch
 from kontobahn.books.satz import MIXED, Satz
 from kontobahn.books.slices import SlicedPoster
@@ -21,6 +21,7 @@ from kontobahn.db import Database, Tx
 from kontobahn.db.database import Engine
 from kontobahn.errors import StillRunning, Unavailable
 from kontobahn.ids import new_id
+from kontobahn.ledger.kontierung import PLAIN
 from tests.unit.ledger.random_ledgers import Ledger, Year, any_ledger, opening
 from tests.unit.ledger.recalculation import PERSONS, Booking
 from tests.unit.ledger.test_random_ledgers import FIRST_SEED, Books, add, books, check_ledger, create
@@ -318,3 +319,34 @@ def test_the_tax_of_a_document_is_that_of_all_its_rows_that_wait_to_be_written()
         assert found is not None
         assert found[-1] == tax
     assert slices._Waiting({}, {}).get(key) is None
+
+
+def test_places_come_back_by_sheet_period_and_day_with_their_numbers() -> None:
+    places, before, last = posting.Places(1_000), 1_000, 1_000 + 2**20 - 1
+    rows = [
+        (last, 12, "2026-12-31", "A", "B"),
+        (before + 1, 12, "2026-12-30", "B", "A"),
+        (before + 2, 0, "2026-01-01", "B", "B"),
+        (before + 3, 12, "2026-12-30", "A", "C"),
+    ]
+    places.add((*row, PLAIN) for row in rows)
+    expected = [(blatt, periode, day, number) for number, periode, day, *both in rows for blatt in dict.fromkeys(both)]
+    assert list(places.take()) == sorted(expected)
+    assert list(places.take()) == []
+
+
+def test_every_place_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Written:
+        def __init__(self) -> None:
+            self.params: list[Any] = []
+
+        def put(self, sql: str, *params: Any) -> None:
+            assert sql.count("?") == len(params)
+            self.params += params
+
+    monkeypatch.setattr(posting, "_PLACES_AT_ONCE", 2)
+    places = [("A", 1, "2026-01-05", number) for number in range(1, 6)]
+    for count in range(6):
+        written = Written()
+        posting.add_places(cast(Tx, written), 7, "2026-01-01", places[:count])
+        assert written.params == [value for place in places[:count] for value in (7, "2026-01-01", *place)]
