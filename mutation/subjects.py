@@ -15,8 +15,12 @@ class Subject(NamedTuple):
     on_postgres: tuple[str, ...] = ()
 
 
+_DELETED_ORGANISATION = (
+    "tests/cli/test_organizations.py::test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others"
+)
 _PAYMENTS = Subject(
     (
+        "tests/unit/banking/test_links.py",
         "tests/unit/banking/test_transitions.py",
         "tests/api/banking/test_any_order.py",
         "tests/api/banking/test_payments.py",
@@ -25,6 +29,8 @@ _PAYMENTS = Subject(
         "tests/api/banking/test_lost_answers.py",
         "tests/api/banking/test_cancelling.py",
         "tests/api/banking/test_key_limits.py",
+        "tests/api/banking/test_files_for_banks.py",
+        "tests/api/banking/test_payee_checks.py",
         "tests/api/sandbox_bank/test_payments.py",
     ),
     ("tests/api/banking/test_payment_races.py", "tests/api/test_more_at_once.py"),
@@ -41,6 +47,16 @@ _ORDERS = Subject(
     ),
     ("tests/api/banking/test_payment_races.py", "tests/api/banking/test_several_orders.py"),
 )
+_SENT_ORDERS = Subject(
+    (
+        *_PAYMENTS.tests,
+        "tests/unit/banking/test_counted_payees.py",
+        "tests/api/banking/test_several_orders.py",
+        "tests/providers/ebics/test_orders.py",
+        "tests/providers/ebics/test_orders_together.py",
+    )
+)
+_RELEASES = Subject(("tests/dashboard/test_releases.py", "tests/api/banking/test_key_limits.py"))
 _PAYMENTS_AND_ORDERS = Subject(
     tuple(dict.fromkeys((*_PAYMENTS.tests, *_ORDERS.tests))),
     tuple(dict.fromkeys((*_PAYMENTS.on_postgres, *_ORDERS.on_postgres))),
@@ -54,6 +70,8 @@ _INGEST = Subject(
         "tests/api/banking/test_transactions.py",
         "tests/api/banking/test_statement_files.py",
         "tests/api/banking/test_overlapping_statements.py",
+        "tests/api/banking/test_large_deliveries.py",
+        "tests/api/banking/test_transactions_in_parts.py",
     ),
 )
 _WEBHOOKS = Subject(
@@ -142,7 +160,7 @@ _PEOPLE = Subject(
         "tests/api/test_sign_in.py",
         "tests/api/test_keys.py",
         "tests/api/test_scopes.py",
-        "tests/cli/test_organizations.py::test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others",
+        _DELETED_ORGANISATION,
     ),
     ("tests/api/test_two_at_once.py", "tests/api/test_more_at_once.py", "tests/api/test_sign_in.py"),
 )
@@ -183,6 +201,8 @@ _STATEMENTS = Subject(
         "tests/api/banking/test_statement_calls.py",
         "tests/api/banking/test_overlapping_statements.py",
         "tests/api/banking/test_statement_reading.py",
+        "tests/api/banking/test_statements_for_known_accounts.py",
+        "tests/api/banking/test_large_deliveries.py",
     )
 )
 _REPORTS = Subject(
@@ -191,6 +211,7 @@ _REPORTS = Subject(
         "tests/api/banking/test_connections.py",
         "tests/api/banking/test_payments.py",
         "tests/api/banking/test_ingest_choices.py",
+        "tests/api/banking/test_large_deliveries.py",
     ),
     ("tests/api/banking/test_connection_races.py",),
 )
@@ -222,10 +243,12 @@ _BOOKS = Subject(
         "tests/api/ledger/test_exports.py",
         "tests/api/ledger/test_imports.py",
         "tests/api/ledger/test_kassenbuch.py",
+        "tests/api/ledger/test_kassenbuch_images.py",
         "tests/api/ledger/test_kassenbuch_listing.py",
         "tests/api/ledger/test_kassenbuch_refusals.py",
         "tests/api/ledger/test_kassenbuch_steuer.py",
         "tests/api/ledger/test_konten_buchungen.py",
+        "tests/api/ledger/test_ledger_errors.py",
         "tests/api/ledger/test_master_data.py",
         "tests/api/ledger/test_never_twice.py",
         "tests/api/ledger/test_opening_pairs.py",
@@ -258,11 +281,15 @@ LOCKS = Subject(
 # By pattern, so that a module that is added to a room is looked at without a word here; the first that fits counts.
 _MONEY: dict[str, Subject] = {
     "credits.py": Subject(("tests/unit/test_credits.py", "tests/api/test_charges.py")),
-    "api/idempotency.py": Subject(("tests/api/test_idempotency.py",), ("tests/api/test_two_at_once.py",)),
+    "api/idempotency.py": Subject(
+        ("tests/api/test_idempotency.py", _DELETED_ORGANISATION), ("tests/api/test_two_at_once.py",)
+    ),
     "reconciliation/core/*.py": _MATCHER,
     "reconciliation/*.py": _RECONCILIATION,
     "banking/payments/bank.py": _PAYMENTS_AND_ORDERS,
     "banking/payments/order_files.py": _ORDERS,
+    "banking/payments/releases.py": _RELEASES,
+    "banking/payments/submissions.py": _SENT_ORDERS,
     "banking/payments/*.py": _PAYMENTS,
     "banking/imports/*.py": _STATEMENTS,
     "banking/transactions/*.py": _INGEST,
@@ -275,7 +302,13 @@ _MONEY: dict[str, Subject] = {
     "bank_providers/files.py": _ORDERS,
     "ledger/opos.py": _OPEN_ITEMS,
     "ledger/bwa.py": Subject(("tests/unit/ledger/test_bwa.py",)),
-    "ledger/faelligkeiten.py": Subject(("tests/unit/ledger/test_due_dates.py",)),
+    "ledger/faelligkeiten.py": Subject(
+        (
+            "tests/unit/ledger/test_due_dates.py",
+            "tests/api/ledger/test_faelligkeiten.py",
+            "tests/api/ledger/test_zahlungsbedingungen.py",
+        )
+    ),
     "ledger/konto.py": Subject(("tests/unit/ledger/test_konto.py",)),
     "ledger/kontierung.py": _TAX,
     "ledger/steuer.py": _TAX,
@@ -285,6 +318,9 @@ _MONEY: dict[str, Subject] = {
             "tests/api/ledger/test_auswertung.py",
             "tests/api/ledger/test_kassenbuch.py",
             "tests/api/ledger/test_undo_imports.py",
+            "tests/api/ledger/test_faelligkeiten.py",
+            "tests/api/ledger/test_large_files.py",
+            "tests/unit/ledger/test_slices.py",
             *_OPEN_ITEMS.tests,
         )
     ),
