@@ -233,7 +233,7 @@ _PAYABLES = Subject(
 _ACCOUNT_MERGES = Subject(("tests/api/banking/test_account_merges.py", "tests/dashboard/test_account_merges.py"))
 _EBICS = Subject(("tests/unit/formats/test_ebics.py", "tests/providers/ebics"))
 _DATEV = Subject(("tests/providers/datev", "tests/dashboard/test_transmissions.py"))
-_ASSISTANTS = Subject(("tests/unit/test_assistants_door.py", "tests/unit/test_channel.py", "tests/assistants"))
+_ASSISTANTS = Subject(("tests/unit/test_mcp_server.py", "tests/unit/test_channel.py", "tests/assistants"))
 _BOOKS = Subject(
     (
         "tests/api/ledger/test_auswertung.py",

@@ -1,4 +1,4 @@
-"""The door of assistants: which tools a key sees, whose call of one is refused, and how much is read of a message."""
+"""The server that assistants speak to: which tools a key sees, whose call of one is refused, and how much is read of a message."""
 
 from __future__ import annotations
 
