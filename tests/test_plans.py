@@ -42,6 +42,8 @@ READS_WHAT_IT_ANSWERS = [
     "SELECT id FROM recon_matches WHERE organization_id = ? AND transaction_id = ? AND undo_id IS NOT NULL",
     "SELECT email FROM users WHERE organization_id = ?",
     "SELECT id FROM banking_order_files WHERE organization_id = ? ORDER BY created_at DESC, id DESC LIMIT ?",
+    "SELECT id FROM recon_transactions WHERE organization_id = ? AND account_id = ? ORDER BY id LIMIT ?",
+    "SELECT id FROM recon_matches WHERE organization_id = ? AND account_id = ? ORDER BY id LIMIT ?",
     "SELECT e.id FROM webhook_deliveries d JOIN webhook_events e ON e.organization_id = d.organization_id AND e.sequence = d.sequence"
     " WHERE d.organization_id = ? AND d.receiver_id = ? ORDER BY d.sequence DESC LIMIT ?",
     "INSERT INTO counters (name, value) VALUES (?, ?)",

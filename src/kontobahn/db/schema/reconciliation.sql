@@ -82,6 +82,7 @@ CREATE TABLE recon_transactions (
   PRIMARY KEY (organization_id, id)
 );
 CREATE INDEX recon_transactions_by_state ON recon_transactions (organization_id, account_id, state, id);
+CREATE INDEX recon_transactions_of_account ON recon_transactions (organization_id, account_id, id);
 
 -- A proposal that a later run makes again keeps its row; one that it does not is `replaced`.
 CREATE TABLE recon_proposals (
@@ -165,6 +166,7 @@ CREATE UNIQUE INDEX recon_matches_live ON recon_matches (organization_id, transa
 CREATE INDEX recon_matches_by_transaction ON recon_matches (organization_id, transaction_id, id);
 CREATE INDEX recon_matches_by_client ON recon_matches (organization_id, connection_id, client_id, id);
 CREATE INDEX recon_matches_by_account ON recon_matches (organization_id, account_id, made_on);
+CREATE INDEX recon_matches_of_account ON recon_matches (organization_id, account_id, id);
 
 -- By document: the amount that live matches took and the books do not show yet, and the amount that the books showed when last read.
 CREATE TABLE recon_items (
