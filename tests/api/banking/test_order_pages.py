@@ -39,6 +39,26 @@ def test_the_payer_opens_the_address_without_a_key(service: Service, bank: FileB
     assert bank.key not in page.text
 
 
+def test_an_english_browser_or_link_gets_the_page_in_english(service: Service, bank: FileBank) -> None:
+    payment, german = bank.pay(amount="1234.50", date="2026-03-10"), {"accept-language": "de"}
+    service.http.get(f"{payment['payment_url']}/file")
+    orders = {"payment_ids": [bank.pay()["id"], bank.pay()["id"]]}
+    file_url = service.post("/v2/banking/order-files", bank.key, json=orders).json()["data"]["file_url"]
+    for url, wanted in (
+        (payment["payment_url"], ("1,234.50 EUR", "on 10 Mar 2026", "downloaded on 2 Mar 2026, 10:00", "until 9 Apr 2026")),
+        (file_url, ("Batch order for your bank", "Download the order file")),
+    ):  # fmt: skip
+        by_header = service.http.get(url, headers={"accept-language": "en-GB,en;q=0.9,de;q=0.5"})
+        by_link = service.http.get(f"{url}?lang=en", headers=german)
+        for page in (by_header, by_link):
+            assert 'lang="en"' in page.text
+            assert [text for text in wanted if text not in words(page)] == []
+            assert "Auftrag" not in words(page)
+        assert 'lang="de"' in service.http.get(url, headers=german).text
+    cancelled = service.http.post(f"{payment['payment_url']}?lang=en", data={"action": "cancel"})
+    assert cancelled.headers["location"].endswith("?lang=en")
+
+
 def test_the_file_of_the_page_is_that_of_the_call(service: Service, bank: FileBank) -> None:
     payment = bank.pay()
     file = service.http.get(f"{payment['payment_url']}/file")

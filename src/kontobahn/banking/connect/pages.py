@@ -28,10 +28,12 @@ from kontobahn.banking.hosted.pages import (
     HostedPages,
     People,
     add_query,
+    language_of,
+    language_query,
     read_form,
     redirect,
 )
-from kontobahn.banking.interaction import FILE, RETURN_PATH, Given, Language, Option, Step, Words, entered, missing
+from kontobahn.banking.interaction import FILE, RETURN_PATH, Given, Option, Step, Words, entered, missing
 from kontobahn.banking.payments import links
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import LOCKED, Banking
@@ -88,7 +90,7 @@ class ConnectPages:
         if row is None:
             return _PAGES.gone()
         kept = steps.open_kept(self._context.vault, row)
-        back = redirect(f"{steps.PATH}/{request.path_params['token']}{_language_query(request)}")
+        back = redirect(f"{steps.PATH}/{request.path_params['token']}{language_query(request)}")
         # A form of another step comes from the back button or a second click, and is ignored.
         if kept is None or form.text("step") != str(row.number):
             return back
@@ -187,7 +189,7 @@ class ConnectPages:
         self, request: Request, row: InteractionRow, problem: Words | None = None, status: int = 200
     ) -> Response:
         kept, flow = steps.open_kept(self._context.vault, row), await self._flow(row)
-        language = _language(request, row.language)
+        language = language_of(request, row.language)
         return_to = None if flow is None else flow.return_to
         values: dict[str, Any] = {
             "row": row, "problem": problem, "words": words, "language": language, "step": None, "picture": None,
@@ -246,21 +248,6 @@ def _return_url(return_to: str | None, flow: flows.FlowRow, error_class: str | N
     assert return_to is not None
     fields = {"pending_token": flow.pending_token, "error_class": error_class}
     return add_query(return_to, fields if error_class else {**fields, "connection_id": flow.connection_id})
-
-
-def _language(request: Request, stored: Language | None) -> Language:
-    asked = request.query_params.get("lang")
-    if asked in ("de", "en"):
-        return "de" if asked == "de" else "en"
-    if stored is not None:
-        return stored
-    wanted = request.headers.get("accept-language", "").lower()
-    return "en" if wanted.startswith("en") else "de"
-
-
-def _language_query(request: Request) -> str:
-    asked = request.query_params.get("lang")
-    return f"?lang={asked}" if asked in ("de", "en") else ""
 
 
 # --- Returns: a page of a bank or a provider sends the person back, who goes on to the application

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from starlette.routing import Route
 
 from kontobahn.api.docs import tokens_css
 from kontobahn.api.exchange import ClientAddress
-from kontobahn.api.pages import is_multipart
+from kontobahn.api.pages import Language, accepted, is_multipart, wished
 from kontobahn.banking.provider import PersonHere
 from kontobahn.errors import Unavailable
 from kontobahn.money import amount_text
@@ -143,10 +144,31 @@ def static_file(text: str, media_type: str) -> Response:
     return Response(text, headers=headers, media_type=media_type)
 
 
+def language_of(request: Request, stored: Language | None = None) -> Language:
+    """The one that was asked for by a link, was kept, or is preferred by the browser; otherwise German."""
+    header = request.headers.get("accept-language", "")
+    return wished(request.query_params.get("lang"), stored) or accepted(header) or "de"
+
+
+def language_query(request: Request) -> str:
+    """Keeps the language that was asked for in the address of the next page."""
+    asked = wished(request.query_params.get("lang"))
+    return f"?lang={asked}" if asked else ""
+
+
 def german_amount(cents: int) -> str:
     """Formats 1234567 as 12.345,67."""
+    return written_amount(cents, "de")
+
+
+def written_amount(cents: int, language: Language) -> str:
     whole, _, fraction = amount_text(cents).partition(".")
-    return f"{int(whole):,}".replace(",", ".") + "," + fraction
+    grouped = f"{int(whole):,}"
+    return f"{grouped}.{fraction}" if language == "en" else f"{grouped.replace(',', '.')},{fraction}"
+
+
+def written_day(day: date, language: Language) -> str:
+    return f"{day.day} {day:%b %Y}" if language == "en" else f"{day:%d.%m.%Y}"
 
 
 def add_query(url: str, fields: dict[str, str | None]) -> str:

@@ -15,14 +15,19 @@ from starlette.routing import Route
 
 from kontobahn.access.audit import Actor
 from kontobahn.api.call import Context
+from kontobahn.api.pages import Language
+from kontobahn.banking.hosted import order_words, words
 from kontobahn.banking.hosted.pages import (
     HEADERS,
     TEMPLATES,
     HostedPages,
     add_query,
-    german_amount,
+    language_of,
+    language_query,
     read_form,
     redirect,
+    written_amount,
+    written_day,
 )
 from kontobahn.banking.payments import bank, links, order_files, store
 from kontobahn.banking.payments.bank import cancel
@@ -51,11 +56,13 @@ class OrderPages:
         ]
 
     async def page(self, request: Request) -> Response:
-        found, token = await self._find(request), request.path_params["token"]
+        found, token, language = await self._find(request), request.path_params["token"], language_of(request)
         if isinstance(found, OrderFileRow):
             rows, warnings = await self._context.db.read(self._content, found)
-            return _show_file(found, rows, token, warnings)
-        return _PAGES.gone() if found is None else _show(found, token, await bank.warnings_of(self._context, found))
+            return _show_file(found, rows, token, warnings, language)
+        if found is None:
+            return _PAGES.gone()
+        return _show(found, token, await bank.warnings_of(self._context, found), language)
 
     def _content(self, tx: Tx, file: OrderFileRow) -> tuple[list[PaymentRow], list[OrderWarning]]:
         rows = order_files.payments_of(tx, file)
@@ -71,7 +78,7 @@ class OrderPages:
             # Too late to cancel: the page shows how far it is.
             with suppress(Conflict):
                 await cancel(self._context, found, _PAYER)
-        return redirect(f"{links.PATH}/{request.path_params['token']}")
+        return redirect(f"{links.PATH}/{request.path_params['token']}{language_query(request)}")
 
     async def file(self, request: Request) -> Response:
         found = await self._find(request)
@@ -86,7 +93,7 @@ class OrderPages:
         except Conflict:
             # It was cancelled or expired since the page was shown; the page says so.
             pass
-        return redirect(f"{links.PATH}/{request.path_params['token']}")
+        return redirect(f"{links.PATH}/{request.path_params['token']}{language_query(request)}")
 
     async def _find(self, request: Request) -> PaymentRow | OrderFileRow | None:
         link = links.read_token(self._context.vault, request.path_params["token"], self._context.clock.now())
@@ -105,28 +112,37 @@ def _download(content: bytes, name: str) -> Response:
     return Response(content, headers=headers, media_type="application/xml")
 
 
-def _show_file(file: OrderFileRow, rows: list[PaymentRow], token: str, warnings: list[OrderWarning]) -> Response:
+def _texts(language: Language) -> dict[str, object]:
+    return {
+        "language": language, "words": words, "texts": order_words, "say": lambda text: text.in_language(language),
+    }  # fmt: skip
+
+
+def _show_file(
+    file: OrderFileRow, rows: list[PaymentRow], token: str, warnings: list[OrderWarning], language: Language
+) -> Response:
     values = {
-        "file": file, "amount": german_amount(file.amount_minor), "bank_name": rows[0].provider_name,
+        **_texts(language), "file": file, "amount": written_amount(file.amount_minor, language), "bank_name": rows[0].provider_name,
         "debtor_iban": in_groups(rows[0].debtor_iban), "is_void": file.discarded_at is not None or order_files.is_void(rows),
         "is_open": file.submitted_at is None and all(row.status in AWAITING_PAYER for row in rows),
         "warnings": {warning.code for warning in warnings},
-        "payments": [(row, german_amount(row.amount_minor), in_groups(row.creditor_iban)) for row in rows],
+        "payments": [(row, written_amount(row.amount_minor, language), in_groups(row.creditor_iban)) for row in rows],
         "file_path": f"{links.PATH}/{token}/file",
     }  # fmt: skip
     return _PAGES.show("order_file.html", values, None)
 
 
-def _show(row: PaymentRow, token: str, warnings: list[OrderWarning]) -> Response:
+def _show(row: PaymentRow, token: str, warnings: list[OrderWarning], language: Language) -> Response:
     details = msgspec.json.decode(row.order_details, type=dict[str, object])
     day, return_to = details.get("date"), details.get("return_to")
     return_to = return_to if isinstance(return_to, str) else None
+    taken_at = berlin_datetime(row.order_taken_at) if row.order_taken_at else None
     values = {
-        "payment": row, "amount": german_amount(row.amount_minor), "is_open": row.status in AWAITING_PAYER,
+        **_texts(language), "payment": row, "amount": written_amount(row.amount_minor, language), "is_open": row.status in AWAITING_PAYER,
         "creditor_iban": in_groups(row.creditor_iban), "debtor_iban": in_groups(row.debtor_iban),
-        "execute_on": f"{date.fromisoformat(day):%d.%m.%Y}" if isinstance(day, str) else None,
-        "taken_at": f"{berlin_datetime(row.order_taken_at):%d.%m.%Y, %H:%M}" if row.order_taken_at else None,
-        "expires_on": f"{berlin_datetime(row.expires_at - 1):%d.%m.%Y}" if row.expires_at else None,
+        "execute_on": written_day(date.fromisoformat(day), language) if isinstance(day, str) else None,
+        "taken_at": f"{written_day(taken_at, language)}, {taken_at:%H:%M}" if taken_at else None,
+        "expires_on": written_day(berlin_datetime(row.expires_at - 1), language) if row.expires_at else None,
         "file_path": f"{links.PATH}/{token}/file", "warnings": {warning.code for warning in warnings},
         "return_url": add_query(return_to, {"payment_id": str(row.id)}) if return_to else None,
     }  # fmt: skip
