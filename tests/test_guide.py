@@ -162,7 +162,18 @@ def test_whatever_a_text_says_it_makes_no_element_that_markdown_does_not_know(te
             "p", "a", "img", "em", "strong", "code", "pre", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
             "br", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "div",
         }  # fmt: skip
-        assert set(attributes) <= {"href", "title", "rel", "src", "alt", "id", "start", "class", "tabindex"}
+        assert set(attributes) <= {
+            "href",
+            "title",
+            "rel",
+            "src",
+            "alt",
+            "id",
+            "start",
+            "class",
+            "tabindex",
+            "data-label",
+        }
 
 
 def test_headings_that_repeat_have_ids_of_their_own() -> None:

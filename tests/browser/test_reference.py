@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Browser, expect
 
-from tests.browser.visitor import Visitor, visiting
+from tests.browser.visitor import NARROW_AND_DARK, Visitor, visiting
 from tests.journeys.process import ServerProcess
 
 # The reference, and a page of the guide of each kind: the start, text with code, tables, a picture, what a search finds or does
@@ -72,6 +72,23 @@ def test_the_reference_and_the_guide_are_accessible_in_both_themes_and_fit(stran
         page.evaluate(ALL_BUT_TWO)
         problems += stranger.look_closely()
     assert not problems, "\n".join(problems)
+
+
+def test_a_table_of_the_guide_is_a_list_on_a_phone(stranger: Visitor) -> None:
+    """Nothing of it is cut off, and every cell says of which column it is."""
+    stranger.show(NARROW_AND_DARK)
+    page = stranger.open("/docs/guide/banks")
+    tables = page.locator(".scroll")
+    assert tables.count() > 1
+    assert (
+        page.evaluate(
+            "Math.max(...[...document.querySelectorAll('.scroll')].map(box => box.scrollWidth - box.clientWidth))"
+        )
+        <= 0
+    )
+    first = tables.first.locator("tbody tr").first
+    titles = tables.first.locator("th").all_text_contents()
+    assert [cell.get_attribute("data-label") for cell in first.locator("td").all()] == [None, *titles[1:]]
 
 
 def test_it_can_be_read_without_javascript(browser: Browser, demo: ServerProcess) -> None:

@@ -186,12 +186,30 @@ def render(source: Source) -> Rendered:
     tokens = _PARSER.parse(_COMMENT.sub("", source.text))
     headings = _name_headings(tokens)
     sections = _sections(tokens, headings)
+    _label_cells(tokens)
     for token in tokens:
         if token.children:
             token.children = list(_linked(token.children, source))
         # The alignment of a column would stand in a style attribute, which our pages do not allow.
         token.attrs.pop("style", None)
     return Rendered(Markup(_PARSER.renderer.render(tokens, _PARSER.options, {})), headings, sections)
+
+
+def _label_cells(tokens: Sequence[Token]) -> None:
+    """Gives every cell the title of its column, which stands before it where a table becomes a list."""
+    titles: list[str] = []
+    column = 0
+    for number, token in enumerate(tokens):
+        if token.type == "table_open":
+            titles = []
+        elif token.type == "th_open":
+            titles.append("".join(part.content for part in tokens[number + 1].children or ()))
+        elif token.type == "tr_open":
+            column = 0
+        elif token.type == "td_open":
+            if column and titles[column]:
+                token.attrs["data-label"] = titles[column]
+            column += 1
 
 
 def _name_headings(tokens: Sequence[Token]) -> list[Heading]:
