@@ -42,7 +42,11 @@ def test_from_the_notice_to_one_account_and_back(service: Service, owner: Organi
     [merge] = twins.listed("/v2/banking/account-merges")
     undo = f"{ACCOUNTS}/merges/{merge['id']}/undo"
     assert undo in browser.get(f"{ACCOUNTS}/merges").text
-    assert browser.get(undo).status_code == 200
+    asked = browser.get(undo)
+    assert asked.status_code == 200
+    # Nothing ends by it, so nothing is red.
+    assert 'class="button main"' in asked.text
+    assert "danger" not in asked.text
     assert browser.post(undo).status_code == 303
     assert len(twins.listed()) == 2
     assert "already" in browser.post(undo).text

@@ -209,9 +209,11 @@ class Visit:
         response.headers["Refresh"] = f"0; url={quote(url, safe=':/?#[]@!$&()*+,;=%-._~')}"
         return response
 
-    def ask_first(self, *, title: str, text: str, removes: Sequence[str] = (), button: str, back: str) -> Response:
-        """Says what an action removes before it is done; the button posts to the address of this page."""
-        return self.show("ask_first.html", title=title, text=text, removes=removes, button=button, back=back)
+    def ask_first(
+        self, *, title: str, text: str, removes: Sequence[str] = (), button: str, back: str, ends: bool = True
+    ) -> Response:
+        """Says what an action does before it is done; the button posts to the address of this page, and is red if it `ends` something."""
+        return self.show("ask_first.html", title=title, text=text, removes=removes, button=button, back=back, ends=ends)
 
     def json(self, value: Any) -> Response:
         """For a script of ours."""

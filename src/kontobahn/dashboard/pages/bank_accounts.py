@@ -234,6 +234,7 @@ async def ask_to_undo(visit: Visit, id: str) -> Response:
             _("Matches stay with their transaction."),
         ],
         button=_("Undo the merge"),
+        ends=False,
         back=f"{BACK}/{found.account_id}",
     )  # fmt: skip
 

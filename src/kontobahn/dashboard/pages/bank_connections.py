@@ -397,6 +397,7 @@ async def ask_to_change_keys(visit: Visit, id: str) -> Response:
         text=_("New keys are made here and sent to the bank, signed with the present ones. No letter is needed."),
         removes=[_("The present keys hold until the bank has confirmed the new ones; after that they are worth nothing.")],
         button=_("Change the keys"),
+        ends=False,
         back=_address(row),
     )  # fmt: skip
 

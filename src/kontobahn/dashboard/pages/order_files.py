@@ -190,6 +190,7 @@ async def ask_to_submit(visit: Visit, id: str) -> Response:
             ngettext("One order, %(sum)s.", "%(num)s orders, %(sum)s.", len(content.payments), sum=money(content.file.amount_minor))
         ],
         button=_("Send to the bank"),
+        ends=False,
         back=f"{PATH}/{content.file.id}",
     )  # fmt: skip
 
