@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 from kontobahn.dashboard import components
 from kontobahn.dashboard.menu import MENU
 from kontobahn.dashboard.pages import every_page
-from tests.browser.visitor import COOKIE, EVERY_WAY, NARROW_AND_DARK, TWO_WAYS, session_token, visiting
+from tests.browser.visitor import COOKIE, EVERY_WAY, NARROW_AND_DARK, TABLET, TWO_WAYS, session_token, visiting
 from tests.dashboard.full_demo import fill
 from tests.dashboard.walking import SHOWN, walk
 from tests.journeys.process import ServerProcess, answer, kontobahn
@@ -122,6 +122,20 @@ def test_every_page_fits_on_a_phone_in_english(
             visitor.show_as_sent(address)
             assert visitor.language() == "en"
             problems += [f"{address}: {problem}" for problem in visitor.too_wide()]
+    assert not problems, "\n".join(problems)
+
+
+def test_every_page_fits_on_a_tablet_with_each_number_in_one_line(
+    browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str]
+) -> None:
+    """Tables still have their columns there, and the least room for them."""
+    problems = []
+    with visiting(browser, demo.facts["base_url"], demo_token, locale="de") as visitor:
+        visitor.show(TABLET)
+        visitor.open("/dashboard")
+        for address in filter(None, addresses.values()):
+            visitor.show_as_sent(address)
+            problems += [f"{address}: {problem}" for problem in visitor.too_wide() + visitor.parted()]
     assert not problems, "\n".join(problems)
 
 

@@ -26,6 +26,25 @@ _TOO_WIDE = """
     Math.max(...[document.documentElement, ...document.querySelectorAll(".table-box, .card")].map(
         box => box.scrollWidth - box.clientWidth))
 """
+# Amounts, days, IBANs in their groups and numbers of documents in tables, facts and figures: one that is parted is read wrongly.
+_PARTED = r"""() => {
+    const shapes =
+        /[-−]?€?\d[\d.,]*[.,]\d\d\s?€?|\b\d\d\.\d\d\.\d{4}\b|\b[A-Z]{2}\d\d(?: \d{4}){4} \d\d\b|\b[A-Z]{1,4}(?:-\d+){1,2}\b/g;
+    const found = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const text = texts.currentNode;
+        if (!text.parentElement.closest("td, dd, .figure") || text.parentElement.closest("code")) continue;
+        for (const hit of text.data.matchAll(shapes)) {
+            const range = document.createRange();
+            range.setStart(text, hit.index);
+            range.setEnd(text, hit.index + hit[0].length);
+            const lines = new Set([...range.getClientRects()].filter(line => line.width > 1).map(line => Math.round(line.top)));
+            if (lines.size > 1) found.push(hit[0]);
+        }
+    }
+    return found;
+}"""
 # Elements that differ in their words alone look and sound the same.
 _KIND_OF = """
     const kindOf = element =>
@@ -103,6 +122,7 @@ class Way(NamedTuple):
 # A theme changes colours alone, and the width of the window none of them: a page seen in these two ways was seen in each width and
 # in each theme.
 WIDE_AND_LIGHT, NARROW_AND_DARK = Way(1280, "light"), Way(320, "dark")
+TABLET = Way(768, "light")
 TWO_WAYS = (WIDE_AND_LIGHT, NARROW_AND_DARK)
 EVERY_WAY = (*TWO_WAYS, Way(1280, "dark"), Way(320, "light"))
 HEIGHT = 900
@@ -208,6 +228,10 @@ class Visitor:
 
     def too_wide(self) -> list[str]:
         return [f"{self.page.url}: {self.sideways()} pixels too wide"] if self.sideways() > 0 else []
+
+    def parted(self) -> list[str]:
+        """Returns the figures and numbers on the page that is open which stand in two lines."""
+        return [f"{self.page.url}: {number} stands in two lines" for number in self.page.evaluate(_PARTED)]
 
     def sideways(self) -> int:
         """By how many pixels the page is wider than the window, or a table than its box, which cuts it off."""

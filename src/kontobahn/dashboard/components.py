@@ -69,8 +69,10 @@ def static_url(name: str) -> str:
 
 
 _NOTHING = Markup("–")
-# Longer ones may break: a narrow column has no room for them.
-_DOCUMENT_NUMBER = re.compile(r"(?<!\S)(?=\S*\d)(?=\S{3,20}(?!\S))\S*-\S*")
+# Short words joined by hyphens, with a figure among the first; an IBAN in its groups.
+_NUMBER = re.compile(
+    r"\b(?=[\w-]{0,11}\d)\w{1,10}(?:-\w{1,8}){1,2}\b(?!-)|\b[A-Z]{2}\d\d(?: [A-Z\d]{4}){2,7}(?: [A-Z\d]{1,3})?\b"
+)
 
 
 @cache
@@ -85,11 +87,6 @@ def money(amount: int | Decimal | None, currency: str = "EUR", sign: bool = Fals
         return _NOTHING
     kind = " minus" if amount < 0 else " plus" if sign and amount > 0 else ""
     return Markup(f'<span class="money{kind}">{escape(figures.money(amount, currency))}</span>')
-
-
-def unbroken(text: str) -> Markup:
-    """A text in which document numbers do not break at their hyphens."""
-    return Markup(_DOCUMENT_NUMBER.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
 
 
 def moment(instant: datetime | int | None, *, seconds: bool = False) -> Markup:
@@ -107,6 +104,15 @@ def day(value: date | datetime | int | None) -> Markup:
 def _in_one_line(day: str) -> str:
     """Joins an English day by spaces that do not break, so that a narrow column does not give it three lines."""
     return day.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def iban(text: str | None) -> Markup:
+    return Markup(f'<span class="iban">{escape(figures.iban(text))}</span>') if text else Markup("")
+
+
+def unbroken(text: str | None) -> Markup:
+    """Returns the text with numbers of documents, such as RE-2026-0138, and IBANs in one line each."""
+    return Markup(_NUMBER.sub(r'<span class="whole">\g<0></span>', str(escape(text or ""))))
 
 
 def badge(text: str, kind: Literal["good", "warn", "bad", "plain"] = "plain") -> Markup:

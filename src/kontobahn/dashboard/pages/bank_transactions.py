@@ -15,7 +15,7 @@ from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.transactions import store
 from kontobahn.banking.transactions.store import FoundTransactions, Key, TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
-from kontobahn.dashboard import bank_words, books, figures
+from kontobahn.dashboard import bank_words, books, components, figures
 from kontobahn.dashboard.declare import numeric, page
 from kontobahn.dashboard.lists import PAGE_SIZE, Cell, Filters, is_iban, search_words
 from kontobahn.dashboard.visit import Visit
@@ -229,5 +229,5 @@ def _as_read(label: str, value: Any, currency: str) -> str:
     if label == EXTRA["account_balance_snapshot"]:
         return figures.money(value, currency)
     if label in (EXTRA["payee_information"], EXTRA["payer_information"]) and is_iban(value):
-        return figures.iban(value)
+        return components.iban(value)
     return str(value)
