@@ -39,7 +39,7 @@ def test_invoices_are_chosen_looked_at_and_paid_once(payer: Payer, browser: Brow
     assert "T-2" not in browser.get(f"{DUE}?within=7").text
     assert browser.get(f"{RUNS}/new").status_code == 303, "nothing was chosen"
     page = browser.get(f"{RUNS}/new?payable={coffee['id']}&payable={tea['id']}&payable={waiting['id']}").text
-    for text in ("€42.36", "€1,000.01", "€957.65", "less €0.66 Skonto", "T-2: It is not released."):
+    for text in ("€42.36", "€1,000.01", "€957.65", "less €0.66 Skonto", ">T-2</span>: It is not released."):
         assert text in page, text
     once = re.search(r'name="once" value="([^"]+)"', page)
     assert once is not None

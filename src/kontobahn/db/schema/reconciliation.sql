@@ -83,6 +83,7 @@ CREATE TABLE recon_transactions (
 );
 CREATE INDEX recon_transactions_by_state ON recon_transactions (organization_id, account_id, state, id);
 CREATE INDEX recon_transactions_of_account ON recon_transactions (organization_id, account_id, id);
+CREATE INDEX recon_transactions_waiting ON recon_transactions (organization_id) WHERE state = 'open' OR state = 'proposed';
 
 -- A proposal that a later run makes again keeps its row; one that it does not is `replaced`.
 CREATE TABLE recon_proposals (
