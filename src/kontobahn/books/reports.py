@@ -398,12 +398,12 @@ def _direct(tx: Tx, client: Client, scope: tuple[Any, ...]) -> tuple[int, int]:
         marks = ", ".join("?" * len(konten))
         total = 0
         for column, is_soll in (("konto", 1), ("gegenkonto", 0)):
-            row = tx.one(
+            [(amount,)] = tx.all(
                 f"SELECT SUM(CASE WHEN soll = {is_soll} THEN {_AMOUNT} ELSE -{_AMOUNT} END) FROM {_ROWS}"
                 f" WHERE {column} IN ({marks})",
                 *scope, *konten,
             )  # fmt: skip
-            total += int(row[0] or 0) if row else 0
+            total += int(amount or 0)
         found.append(sign * total)
     return found[0], found[1]
 

@@ -6,7 +6,7 @@ import base64
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,9 +16,11 @@ import pytest
 
 from kontobahn.api.tasks import Exports
 from kontobahn.books import batches, posting, store, verification
+from kontobahn.books.export import export_zip
 from kontobahn.books.satz import Satz
-from kontobahn.db import Tx
+from kontobahn.db import Database, Tx
 from kontobahn.formats import extf
+from kontobahn.formats.document_package import Document, PackedFile, beleglink
 from kontobahn.ids import new_id
 from kontobahn.ledger.routes import rewe
 from tests.api.ledger.files import file, imported, send_file, undone
@@ -156,6 +158,12 @@ def test_no_key_but_40_stands_beside_an_automatic_account(books: Books) -> None:
     (protocol,) = [archive.read(name).decode() for name in archive.namelist() if name.startswith("Protokoll")]
     told = [number for number in range(1, 14) if f"Buchung {number}, BU-Schlüssel" in protocol]
     assert told == [1, 4, 5, 6, 7, 8, 10, 13]
+    for number, found in (
+        (1, "The key 3 stands beside an account that carries tax by itself. It was left out"),
+        (4, "The key 2 stands beside an account that carries tax by itself. The key was written as 40"),
+        (10, "Both accounts carry tax by themselves. The key was written as 40"),
+    ):
+        assert f"Buchung {number}, BU-Schlüssel: {found}" in protocol
     fresh = books.another_client(FRESH, years=YEARS)
     assert send_file(books, archive.read(name), name, clientId=FRESH).status_code == 201
     first, second = (everything(books, client)["susa 2026-01-01"] for client in (books.client, fresh))
@@ -323,6 +331,34 @@ def test_receipts_lie_beside_the_bookings_that_link_to_them(books: Books) -> Non
     without = exported(books, "2026-01-01", belege="false")
     assert not any(name.startswith("Belege") for name in without.namelist())
     assert [row.weitere for row in bookings_of(without)] == [""] * 4
+
+
+def test_of_documents_only_those_that_the_books_do_not_keep_are_asked_of_others(books: Books) -> None:
+    own, theirs = b"%PDF-1.7\nown", b"%PDF-1.7\ntheirs"
+    image = {"content": base64.b64encode(own).decode(), "dateiname": "Quittung.pdf"}
+    kept = books.send(KASSENBUCH, entry(line(1), belegbilder=[image])).json()["belegbilder"][0]["id"]
+    elsewhere, asked = new_id(), list[tuple[str, list[str]]]()
+    imported(
+        books,
+        file(
+            *(
+                satz(f"1,00;S;;;;;10010;8400;;1501;RE-{number};;;Rechnung", {20: beleglink(guid).replace('"', '""').join('""')})
+                for number, guid in enumerate((kept, elsewhere, elsewhere), 1)
+            )
+        ),
+    )  # fmt: skip
+
+    def documents(db: Database, organization_id: str, guids: Sequence[str]) -> list[Document]:
+        asked.append((organization_id, list(guids)))
+        return [Document(elsewhere, (PackedFile("Rechnung.pdf", len(theirs), lambda: theirs),))]
+
+    db, target = books.service.db, io.BytesIO()
+    year = db.read_now(store.year_of_start, books.client, date(2026, 1, 1))
+    export_zip(db, books.client, year, target, books.service.clock.now(), with_receipts=True, documents=documents)
+    assert asked == [(books.client.organization_id, [elsewhere])]
+    (name,) = [name for name in zipfile.ZipFile(target).namelist() if name.startswith("Belege")]
+    package = zipfile.ZipFile(io.BytesIO(zipfile.ZipFile(target).read(name)))
+    assert [package.read(name) for name in sorted(package.namelist()) if name.endswith(".pdf")] == [own, theirs]
 
 
 def bookings_of(archive: zipfile.ZipFile) -> list[extf.Buchungssatz]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import json
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from kontobahn.books import imports
-from kontobahn.books.imports import FileImport, Job, Report
+from kontobahn.books.imports import FileImport, FindClient, Job, Report
 from kontobahn.books.store import Client
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Unavailable
@@ -62,6 +64,14 @@ def test_partners_come_in_the_order_of_the_file(books: Books) -> None:
     assert books.import_extf(again + b"10010;Letzte GmbH\n").imported == 4
     assert labels(books) == {**NAMES, "10010": "Letzte GmbH"}
     assert versions(books)[0] == ("100100000", 3)
+
+
+def test_an_account_that_a_file_names_twice_in_a_row_has_both_versions(books: Books) -> None:
+    assert books.import_extf(partners(**{"10010": "Erste GmbH"}) + b"10010;Letzte GmbH\n").imported == 2
+    assert versions(books) == [("100100000", 2)]
+    assert [
+        json.loads(record)["firmenname"] for (record,) in books.rows("SELECT record FROM books_person_history")
+    ] == ["Erste GmbH"]
 
 
 def test_many_partners_are_written_in_slices_and_those_of_a_file_that_broke_off_once(
@@ -119,12 +129,9 @@ def test_nobody_waits_while_master_data_is_read(large: Books, monkeypatch: pytes
     assert labels(large) == NAMES
 
 
-def run(books: Books, change: Any) -> Report:
+def run(books: Books, change: Any, find: FindClient | None = None) -> Report:
     """Imports partners; `change` happens after they were read."""
-
-    def find(tx: Tx) -> Client:
-        return books.client
-
+    find = find or (lambda tx: books.client)
     with open_extf(io.BytesIO(partners(**NAMES))) as file:
         work = FileImport(books.service.db, find, file, Job("partner.csv", "test"))
         try:
@@ -159,3 +166,18 @@ def test_what_was_read_for_other_books_is_read_again(books: Books) -> None:
 
     assert run(books, change_client).imported == 3
     assert books.rows("SELECT DISTINCT mandant FROM books_persons") == [(books.client.mandant,)]
+
+
+def test_all_partners_are_there_after_the_client_was_another_one_for_a_while(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "LARGE", 1)
+    other, asked = books.another_client("29098-55004"), itertools.count()
+
+    def find(tx: Tx) -> Client:
+        # First to read the file, then for each slice.
+        return other if next(asked) == 2 else books.client
+
+    assert run(books, lambda work: None, find).imported == 3
+    assert next(asked) == 4
+    assert labels(books) == NAMES

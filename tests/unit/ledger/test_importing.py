@@ -1,4 +1,4 @@
-"""Files into the books: corrected files after a partial import, and fiscal years of fewer than twelve months."""
+"""Files into the books: corrected files after a partial import, what rows are compared with, and short fiscal years."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kontobahn.books import store
+from kontobahn.books import batches, duplicates, store
 from kontobahn.books.duplicates import LooksBooked
 from kontobahn.books.imports import ImportRefused, Report
 from kontobahn.errors import Conflict
 from tests.harness import Service
-from tests.ledger_builder import Books
+from tests.ledger_builder import Books, parse, post_text
 from tests.unit.formats.extf.files import Columns, satz, text_of
 
 GOOD = [satz(f"{number},00;S;;;;;10001;8400;;1503;RE-{number};;;Rechnung") for number in range(1, 6)]
@@ -161,3 +161,19 @@ def test_a_year_is_not_made_shorter_than_its_bookings_nor_longer_than_its_room(b
         open_year(books, "2024-01-01", "2024-12-31")
     open_year(books, "2024-01-01", None)
     assert years(books) == [("2024-01-01", "2024-08-31"), ("2024-09-01", "2025-08-31")]
+
+
+def test_looks_are_those_after_one_booking_up_to_another(books: Books) -> None:
+    rows = [f"2024-02-0{day} S 10010 8400 1,00 RE-1" for day in range(1, 5)]
+    books.post("\n".join(rows))
+    found = books.service.db.read_now(duplicates.looks_between, books.client, 1, 3)
+    assert found == {duplicates.look_with_day(parse(row, books.client)) for row in rows[1:3]}
+
+
+def test_a_batch_leads_an_operator_to_the_client_that_has_it(books: Books) -> None:
+    books.post("2024-02-01 S 10010 8400 1,00 RE-1")
+    other = books.another_client("29098-55004", years=["2024-01-01"])
+    books.service.db.write_now(post_text, other, "2024-02-01 S 10010 8400 1,00 RE-1")
+    for batch, mandant in books.rows("SELECT id, mandant FROM books_batches"):
+        assert books.service.db.read_now(batches.mandanten_of, batch) == [mandant]
+    assert books.service.db.read_now(batches.mandanten_of, "nobody's") == []

@@ -11,6 +11,7 @@ import pytest
 from kontobahn.books import tax_corrections, verification
 from kontobahn.books.tax_corrections import Change, Difference
 from kontobahn.ledger import steuer
+from kontobahn.ledger.kontierung import PLAIN
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 
@@ -111,3 +112,38 @@ def test_figures_of_tax_are_those_of_the_corrected_bookings(books: Books) -> Non
     found = figures()
     assert (found["summeUmsatzsteuer"], found["summeVorsteuer"]) == (19 + 49.4 + 19, 19)
     assert found["bruttoGebucht"] == 0
+
+
+def test_a_change_without_a_key_names_the_account_that_carries_the_tax_on_whichever_side(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books.post("""
+        2026-04-01 S 10010 2710 119,00 RE-20
+        2026-04-02 H 2710 10010 119,00 RE-21
+        2026-04-03 S 10010 8400 119,00 RE-22
+        2026-04-04 H 8400 10010 119,00 RE-23
+    """)
+    automatic = steuer.automatic_taxes("SKR03", steuer.era_of("2026-04-01"))
+    monkeypatch.setitem(automatic, "2710", automatic["8400"])
+    monkeypatch.setitem(automatic, "8400", steuer.NO_TAX)
+    found = books.service.db.read_now(tax_corrections.differences, books.client, YEAR)
+    assert {(item.change.konto, item.change.before, item.change.after, item.bookings) for item in found} == {
+        ("27100000", PLAIN, "U19g", 1),
+        ("27100000", PLAIN, "U19k", 1),
+        # One of the ledger that all tests here have.
+        ("84000000", "U19g", "F0g", 2),
+        ("84000000", "U19k", "F0k", 1),
+    }
+
+
+def test_a_corrected_discount_follows_an_invoice_that_comes_later(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books.post("2026-04-01 S 1200 10010 116,62 RE-30 bu=777 skonto=2,38")
+    monkeypatch.setitem(steuer._KEYS, "777", ("U", "ermaessigt"))
+    books.service.db.write_now(tax_corrections.apply, books.client, YEAR)
+    assert balances(books)["87310000"][0] == Decimal("2.22")
+    books.post("2026-03-01 S 10010 8400 119,00 RE-30")
+    after = balances(books)
+    assert ("87310000" in after, after["87360000"][0]) == (False, Decimal(2))
+    assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []

@@ -7,6 +7,7 @@ import base64
 import pytest
 
 from kontobahn.books import verification
+from kontobahn.books.satz import MIXED
 from kontobahn.ledger import steuer
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
@@ -127,3 +128,12 @@ def test_a_discount_is_split_at_the_rate_of_its_invoice(books: Books) -> None:
     taxes = dict(books.rows("SELECT beleg, steuer FROM books_items WHERE beleg LIKE 'RE-_' AND steuer <> ''"))
     assert taxes == {"RE-1": "U19", "RE-2": "U19", "RE-8": "U7", "RE-9": "U7"}
     assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []
+
+
+def test_a_discount_is_split_again_on_every_sheet_when_its_invoice_comes_after_it(books: Books) -> None:
+    """Also in another year than that of the invoice."""
+    books.post("2026-03-05 S 1200 10030 104,86 RE-7 skonto=2,14")
+    for invoice in ("2026-03-01 S 10030 8300 57,00 RE-7", "2025-12-01 S 10030 8400 50,00 RE-7"):
+        books.post(invoice)
+        assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []
+    assert books.rows("SELECT steuer FROM books_discounts") == [(MIXED,)]
