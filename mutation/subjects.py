@@ -123,6 +123,7 @@ _RECONCILIATION = Subject(
         "tests/unit/reconciliation/test_bank_habits.py",
         "tests/unit/reconciliation/test_booking_rows.py",
         "tests/unit/reconciliation/test_movements.py",
+        "tests/unit/reconciliation/test_office_bookings.py",
         "tests/api/reconciliation/test_acting.py",
         "tests/api/reconciliation/test_bad_input.py",
         "tests/api/reconciliation/test_batches.py",
@@ -285,6 +286,7 @@ _MONEY: dict[str, Subject] = {
         ("tests/api/test_idempotency.py", _DELETED_ORGANISATION), ("tests/api/test_two_at_once.py",)
     ),
     "reconciliation/core/*.py": _MATCHER,
+    "reconciliation/account_merges.py": _ACCOUNT_MERGES,
     "reconciliation/*.py": _RECONCILIATION,
     "banking/payments/bank.py": _PAYMENTS_AND_ORDERS,
     "banking/payments/order_files.py": _ORDERS,

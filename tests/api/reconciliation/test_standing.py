@@ -93,6 +93,34 @@ def test_the_report_counts_what_stands_and_what_was_taken_back(service: Service)
 
 
 @pytest.mark.either_engine
+def test_what_is_no_longer_ignored_waits_for_its_proposals_again(service: Service) -> None:
+    desk = Clerk(service, paid(119_00, "RE-2026-00123"), automatic_classes=[])
+    desk.store_run()
+    row = desk.listed(119)
+    for status, state in (("ignored", "ignored"), ("open", "proposed")):
+        answer = desk.call("PUT", f"transactions/{row['id']}", json={"status": status})
+        assert answer.json()["data"]["status"] == state
+
+
+@pytest.mark.either_engine
+def test_a_proposal_is_not_rejected_after_it_was_confirmed(service: Service) -> None:
+    desk = Clerk(service, paid(119_00, "RE-2026-00123"), automatic_classes=[])
+    desk.store_run()
+    proposal = desk.listed(119)["best_proposal"]["id"]
+    assert desk.confirm_id(proposal).status_code == 201
+    assert refused(desk.call("POST", f"proposals/{proposal}/reject"), 409)["status"] == "confirmed"
+    assert desk.listed(119)["status"] == "matched"
+
+
+@pytest.mark.either_engine
+def test_matches_are_listed_after_one_of_them(service: Service) -> None:
+    desk = Clerk(service, paid(119_00, "RE-2026-00123"), paid(238_00, "RE-2026-00124"), automatic_classes=["A2"])
+    assert desk.store_run()["matched"] == 2
+    first, second = (one["id"] for one in desk.read("matches"))
+    assert [one["id"] for one in desk.read("matches", from_id=first.upper())] == [second]
+
+
+@pytest.mark.either_engine
 def test_lines_by_hand_are_refused_by_the_field_that_is_wrong(service: Service) -> None:
     desk = Clerk(service, paid(117_00, "weniger"))
     wrong: tuple[tuple[dict[str, Any], str], ...] = (

@@ -14,7 +14,8 @@ from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Entry, Party
 from kontobahn.formats.statements.purpose import Purpose
 from kontobahn.reconciliation.core.model import Movement
-from kontobahn.reconciliation.inputs import movement_of, movement_of_entry
+from kontobahn.reconciliation.core.special_cases import TRANSFER_DAYS
+from kontobahn.reconciliation.inputs import _days_around, movement_of, movement_of_entry
 
 BOOKED, VALUED = date(2026, 5, 4), date(2026, 5, 5)
 
@@ -107,3 +108,8 @@ def test_the_other_side_is_never_ourselves(amount: int, ours: str) -> None:
     )  # fmt: skip
     found = movement_of(transaction, "DE1")
     assert (found.name, found.iban) == ("Anna", "DE2")
+
+
+def test_the_other_side_of_a_transfer_is_looked_for_around_the_days_asked_for() -> None:
+    assert _days_around(BOOKED, VALUED) == (BOOKED - TRANSFER_DAYS, VALUED + TRANSFER_DAYS)
+    assert _days_around(date.min, date.max) == (date.min, date.max)

@@ -38,6 +38,9 @@ def test_a_row_is_booked_so_otherwise_or_not_at_all() -> None:
     assert outcome(PAID._replace(beleg="RE-2", konto=BERT.konto)) == ("otherwise", NOTHING), "for another document"
     assert outcome(PAID._replace(beleg="RE-2", day=DAY + timedelta(11))) == ("not_booked", None)
     assert outcome(PAID._replace(day=DAY - timedelta(11))) == ("not_booked", None), "that was another payment"
+    for days in (-10, 10):
+        assert outcome(PAID._replace(day=DAY + timedelta(days))) == ("as_matched", NOTHING)
+        assert outcome(PAID._replace(beleg="RE-2", day=DAY + timedelta(days))) == ("otherwise", NOTHING)
 
 
 def test_each_booking_stands_for_one_row() -> None:
