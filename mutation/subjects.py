@@ -71,8 +71,20 @@ _INGEST = Subject(
         "tests/api/banking/test_statement_files.py",
         "tests/api/banking/test_overlapping_statements.py",
         "tests/api/banking/test_large_deliveries.py",
+        "tests/api/banking/test_statements_for_known_accounts.py",
         "tests/api/banking/test_transactions_in_parts.py",
+        "tests/api/banking/test_any_way.py",
     ),
+)
+_LISTS_OF_TRANSACTIONS = Subject(
+    (
+        *_INGEST.tests,
+        "tests/api/test_paging.py",
+        "tests/dashboard/test_bank_lists.py",
+        "tests/dashboard/test_overview.py",
+        "tests/dashboard/test_reconciliation.py",
+        "tests/dashboard/test_search.py",
+    )
 )
 _WEBHOOKS = Subject(
     (
@@ -208,11 +220,13 @@ _STATEMENTS = Subject(
 )
 _REPORTS = Subject(
     (
+        "tests/unit/banking/test_gathered.py",
         "tests/api/banking/test_reports.py",
         "tests/api/banking/test_connections.py",
         "tests/api/banking/test_payments.py",
         "tests/api/banking/test_ingest_choices.py",
         "tests/api/banking/test_large_deliveries.py",
+        "tests/api/banking/test_returns.py",
     ),
     ("tests/api/banking/test_connection_races.py",),
 )
@@ -294,6 +308,7 @@ _MONEY: dict[str, Subject] = {
     "banking/payments/submissions.py": _SENT_ORDERS,
     "banking/payments/*.py": _PAYMENTS,
     "banking/imports/*.py": _STATEMENTS,
+    "banking/transactions/store.py": _LISTS_OF_TRANSACTIONS,
     "banking/transactions/*.py": _INGEST,
     "banking/reports/*.py": _REPORTS,
     "banking/connections/rules.py": _REPORTS,

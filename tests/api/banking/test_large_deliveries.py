@@ -205,6 +205,14 @@ def test_whoever_was_given_up_while_it_stood_still_writes_all_of_it_itself(
     assert len(listed(service, owner)) == count(service, STORED) - before == len(LARGE.bookings)
 
 
+def numbers_of(service: Service, owner: Organization, iban: str = IBAN) -> list[int]:
+    return [int(row["id"]) % ids.SPAN for row in listed(service, owner, iban)]
+
+
+def hidden_numbers(count: int) -> list[int]:
+    return list(range(arrivals.HEADROOM + 1, arrivals.HEADROOM + 1 + count))
+
+
 def another_account(service: Service, owner: Organization) -> None:
     report(send(service, owner, camt(OTHER)))
 
@@ -219,7 +227,17 @@ def end_of_the_lease(service: Service, owner: Organization) -> None:
     )
 
 
-@pytest.mark.parametrize("change", [another_account, payment, end_of_the_lease])
+def one_transaction_too_many(service: Service, owner: Organization) -> None:
+    service.db.write_now(ids.take, owner.id, "transaction", arrivals.HEADROOM + 1)
+
+
+def one_change_too_many(service: Service, owner: Organization) -> None:
+    service.db.write_now(ids.take, owner.id, "change", arrivals.HEADROOM + 1)
+
+
+@pytest.mark.parametrize(
+    "change", [another_account, payment, end_of_the_lease, one_transaction_too_many, one_change_too_many]
+)
 @pytest.mark.either_engine
 def test_rows_that_depend_on_what_has_changed_meanwhile_are_written_anew(
     service: Service, owner: Organization, gate: Gate, change: Callable[[Service, Organization], None]
@@ -228,11 +246,36 @@ def test_rows_that_depend_on_what_has_changed_meanwhile_are_written_anew(
     assert done["added"] == len(LARGE.bookings)
     mine = listed(service, owner)
     assert sorted(row["amount"] for row in mine) == sorted(booking.amount / 100 for booking in LARGE.bookings)
-    hidden = range(arrivals.HEADROOM + 1, arrivals.HEADROOM + 1 + len(mine))
-    assert int(mine[0]["id"]) % ids.SPAN not in hidden
+    assert numbers_of(service, owner) != hidden_numbers(len(mine))
     [account] = [row for row in service.get(ACCOUNTS, owner.key).json()["data"] if row["extra"]["iban"] == IBAN]
     assert account["extra"]["transactions_count"] == {"posted": len(mine), "pending": 0}
     eventually(lambda: count(service, "SELECT COUNT(*) FROM banking_arrivals") == 0)
+
+
+@pytest.mark.either_engine
+def test_rows_that_are_written_stand_whatever_others_write_who_take_no_number_of_theirs(
+    service: Service, owner: Organization, gate: Gate
+) -> None:
+    neighbour = service.organization()
+
+    def meanwhile() -> None:
+        service.db.write_now(ids.take, owner.id, "transaction", arrivals.HEADROOM)
+        service.db.write_now(ids.take, owner.id, "change", arrivals.HEADROOM)
+        report(send(service, neighbour, camt(LARGE)))
+
+    assert sent_meanwhile(service, owner, gate, meanwhile)["added"] == len(LARGE.bookings)
+    for who in (owner, neighbour):
+        assert numbers_of(service, who) == hidden_numbers(len(LARGE.bookings))
+
+
+@pytest.mark.either_engine
+def test_large_statements_of_several_new_accounts_are_each_written_once(service: Service, owner: Organization) -> None:
+    before, size = count(service, STORED), len(LARGE.bookings)
+    assert report(send(service, owner, camt(LARGE, LARGE._replace(iban=OTHER_IBAN))))["added"] == 2 * size
+    written = numbers_of(service, owner) + numbers_of(service, owner, OTHER_IBAN)
+    assert sorted(written) == hidden_numbers(2 * size)
+    assert count(service, STORED) - before == 2 * size
+    assert count(service, "SELECT COUNT(*) FROM banking_arrivals") == 0
 
 
 def test_an_account_that_another_file_has_made_meanwhile_gets_each_booking_once(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kontobahn.formats.statements import StatementError
 from tests.file_bank import account, import_file, stored_in_slices, transactions
 from tests.harness import Organization, Service
-from tests.statement_builder import DAY, Booking, Sheet, camt, follow_up, mt940
+from tests.statement_builder import DAY, IBAN, OTHER_IBAN, Booking, Sheet, camt, follow_up, mt940
 
 FORMATS = pytest.mark.parametrize("make", [camt, mt940], ids=["camt", "mt940"])
 Make = Callable[..., bytes]
@@ -90,6 +90,50 @@ def test_a_file_that_contradicts_is_refused_with_the_figures(service: Service, o
     accepted = import_file(service, owner, make(export(wrong, 1, 4)), unbalanced=True)
     assert accepted.added == 2
     assert "a difference of 50.00" in accepted.warnings[0].found
+
+
+@pytest.mark.either_engine
+def test_a_contradiction_is_told_in_the_same_words_however_its_statements_come(service: Service) -> None:
+    days = [on(day, 10_00 * (day + 1), text) for day, text in enumerate(("Eins", "Zwei", "Drei", "Vier", "Fünf"))]
+    wrong = [*days[:2], days[2]._replace(amount=31_00, text="Drei Neu"), *days[3:]]
+    sheets = [export(days, 0, 3), export(days, 2, 4), export(wrong, 1, 5)]
+    told = set[str]()
+    for files in ([camt(sheet) for sheet in sheets], [camt(*sheets)], [camt(sheets[0]), camt(*sheets[1:])]):
+        for in_slices in (False, True):
+            owner = service.organization()
+            with stored_in_slices(in_slices):
+                for file in files[:-1]:
+                    import_file(service, owner, file)
+                with pytest.raises(StatementError) as caught:
+                    import_file(service, owner, files[-1])
+            told.add(caught.value.sentence)
+    [sentence] = told
+    only_file, only_before = sentence.partition("Only in this file: ")[2].split("Only in those imported before: ")
+    assert only_file.startswith("2026-03-04 31.00 “Drei Neu”")
+    assert only_before.startswith("2026-03-04 30.00 “Drei”")
+
+
+@pytest.mark.either_engine
+def test_statements_of_one_account_change_nothing_of_what_is_known_of_another(
+    service: Service, owner: Organization
+) -> None:
+    days = [on(day, 1_00 + day, f"Tag {day}") for day in range(6)]
+    for iban in (IBAN, OTHER_IBAN):
+        import_file(service, owner, camt(export(days, 0, 2, iban=iban)))
+    import_file(service, owner, camt(export(days, 1, 4)))
+    with pytest.raises(StatementError, match="a statement between the two is missing"):
+        import_file(service, owner, camt(export(days, 3, 6, iban=OTHER_IBAN)))
+    assert import_file(service, owner, camt(export(days, 3, 6))).added == 2
+
+
+@pytest.mark.either_engine
+def test_bookings_that_the_statements_of_their_days_lack_are_left_out_and_counted(
+    service: Service, owner: Organization
+) -> None:
+    import_file(service, owner, camt(export([on(day, 1_00 + day, f"Tag {day}") for day in range(6)], 0, 6)))
+    intraday = Sheet([on(2, 77_00, "Irrtum"), on(3, 78_00, "Irrtum"), on(9, 79_00, "Neu")], balances="", id="I-1")
+    result = import_file(service, owner, camt(intraday, kind="052"))
+    assert (result.added, result.left_out) == (1, 2)
 
 
 @pytest.mark.either_engine

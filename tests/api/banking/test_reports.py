@@ -195,3 +195,15 @@ def test_the_end_of_a_consent_is_announced_twice_and_not_to_the_one_url(
     news(bank, row)
     assert announce(0) == 1
     assert json.dumps(events(service, owner)[-1]["data"]["days"]) == "14"
+
+
+@pytest.mark.either_engine
+def test_what_another_process_has_announced_meanwhile_is_announced_no_more(
+    service: Service, bank: Bank, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank.connected(owner, consent_expires_at=START + 10 * DAY)
+    found = service.db.read_now(refresh._ending_soon)
+    assert service.run(refresh.announce_ends(service.application.context)) == 1
+    monkeypatch.setattr(refresh, "_ending_soon", lambda tx: found)
+    assert service.run(refresh.announce_ends(service.application.context)) == 0
+    assert len(events(service, owner)) == 1

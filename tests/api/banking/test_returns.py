@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.provider import ConnectionFailed, ConnectionFinished, ProviderDown, Report, Snapshot
+from kontobahn.banking.provider import (
+    ConnectionFailed,
+    ConnectionFinished,
+    ProviderDown,
+    ProviderRefused,
+    Report,
+    Snapshot,
+)
 from kontobahn.banking.reports import webhooks
+from kontobahn.db import Tx
 from tests.api.banking.test_connections import bank, begin, listed, owner
 from tests.bank_builder import Bank, account_facts, facts
 from tests.harness import Organization, Service
@@ -70,6 +78,35 @@ def test_a_return_waits_for_a_provider_that_does_not_answer(service: Service, ba
     service.run(webhooks.apply_waiting(service.application.context))
     assert [row["status"] for row in listed(service, owner)] == ["active"]
     assert "connection_id" in query_of(come_back(service, state=token, code="x"))
+
+
+@pytest.mark.either_engine
+def test_a_return_that_is_refused_is_tried_no_more_and_ends_no_other(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    tokens = [begin(service, owner)["pending_token"] for _ in range(2)]
+    down = ProviderDown("no answer")
+    bank.provider.returns = [down, down, ProviderRefused("Used", "It was used."), finished(bank, tokens[1])]
+    for token in tokens:
+        assert come_back(service, state=token, code="x").status_code == 503
+        service.clock.advance(seconds=1)
+
+    def beside_it(tx: Tx) -> None:
+        """Deliveries of another provider that happen to have the same ids."""
+        for (delivery_id,) in tx.all("SELECT delivery_id FROM banking_inbox"):
+            webhooks._store(tx, "another", delivery_id, "", b"")
+
+    service.db.write_now(beside_it)
+    service.clock.advance(seconds=2)
+    for _ in range(2):
+        service.run(webhooks.apply_waiting(service.application.context))
+        found = service.db.read_now(lambda tx: tx.all("SELECT provider, state, last_error FROM banking_inbox"))
+        assert sorted(map(tuple, found), key=str) == [
+            ("another", "received", None), ("another", "received", None),
+            ("scripted", "applied", None), ("scripted", "failed", "It was used."),
+        ]  # fmt: skip
+        assert len([call for call in bank.provider.asked if call[0] == "returned"]) == 4
+        service.clock.advance(seconds=86_400)
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])

@@ -196,20 +196,84 @@ def test_a_large_file_that_is_refused_leaves_nothing_in_an_account_that_is_there
 def test_another_file_for_the_account_waits_for_a_large_one_and_other_accounts_do_not(
     service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = Sheet([Booking(3_00)], iban=OTHER_IBAN)
-    report(send(service, owner, camt(other)))
+    report(send(service, owner, camt(OTHER)))
     small = camt(SECOND._replace(bookings=SECOND.bookings[:2]))
     answers = between_slices(
         monkeypatch,
         lambda: [
             send(service, owner, file).status_code
-            for file in (mt940(SECOND), small, camt(follow_up(other, Booking(1_00))))
+            for file in (mt940(SECOND), small, camt(follow_up(OTHER, Booking(1_00))))
         ],
     )
     report(send(service, owner, camt(SECOND)))
     assert answers[0] == [409, 409, 201]
     assert report(send(service, owner, mt940(SECOND)))["added"] == 0
     assert amounts(service, owner) == sorted(one.amount / 100 for sheet in (FIRST, SECOND) for one in sheet.bookings)
+
+
+OTHER = Sheet([Booking(3_00)], iban=OTHER_IBAN)
+
+
+@pytest.mark.either_engine
+def test_large_statements_of_several_accounts_that_are_there_are_each_counted_once(
+    service: Service, owner: Organization
+) -> None:
+    report(send(service, owner, camt(OTHER)))
+    more = follow_up(OTHER, *later(1, 0, 6))
+    assert report(send(service, owner, camt(SECOND, more)))["added"] == len(SECOND.bookings) + len(more.bookings)
+    for iban, sheets in ((IBAN, (FIRST, SECOND)), (OTHER_IBAN, (OTHER, more))):
+        assert amounts(service, owner, iban) == sorted(one.amount / 100 for sheet in sheets for one in sheet.bookings)
+    assert count(service, "SELECT COUNT(*) FROM banking_arrivals") == count(service, UNKNOWN) == 0
+
+
+class Claims:
+    """Claims to the accounts of an organisation, as processes that import large files have them."""
+
+    def __init__(self, service: Service, owner: Organization) -> None:
+        self._service = service
+        held = service.get(ACCOUNTS, owner.key).json()["data"]
+        self._accounts = {
+            row["extra"]["iban"]: service.db.read_now(accounts.look_up, owner.id, int(row["id"])) for row in held
+        }
+
+    def claim(self, iban: str = IBAN) -> arrivals.Claim:
+        account = self._accounts[iban]
+        assert account is not None
+        made = self._service.db.write_now(arrivals.claim, account)
+        assert made is not None
+        return made
+
+    def held(self, *claims: arrivals.Claim) -> list[bool]:
+        return [self._service.db.read_now(one.is_held) for one in claims]
+
+
+@pytest.mark.either_engine
+def test_a_claim_that_ended_takes_the_account_from_nobody(
+    service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims = Claims(service, owner)
+    lost = claims.claim()
+    service.clock.advance(seconds=arrivals.LEASE_SECONDS)
+    arrivals.sweep(service.db)
+    mine = claims.claim()
+    service.clock.advance(seconds=1)
+    monkeypatch.setattr(arrivals, "LEASE_SECONDS", 0)
+    lost.keep(service.db)
+    assert claims.held(lost, mine) == [False, True]
+    mine.keep(service.db)
+    assert claims.held(lost, mine) == [False, True]
+
+
+@pytest.mark.either_engine
+def test_who_gives_up_one_account_leaves_the_others_to_those_who_have_them(
+    service: Service, owner: Organization
+) -> None:
+    report(send(service, owner, camt(OTHER)))
+    claims = Claims(service, owner)
+    given_up, kept = claims.claim(), claims.claim(OTHER_IBAN)
+    service.clock.advance(seconds=arrivals.LEASE_SECONDS)
+    arrivals.give_up(service.db, arrivals.NONE._replace(claims={given_up.account_id: given_up}))
+    assert claims.held(given_up, kept) == [False, True]
 
 
 def test_a_statement_of_what_was_fetched_confirms_it_in_slices(

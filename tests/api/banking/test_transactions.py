@@ -93,6 +93,28 @@ def test_from_id_is_exclusive_and_compared_as_a_number(service: Service, bank: B
 
 
 @pytest.mark.either_engine
+def test_a_list_by_id_is_walked_by_its_links_whatever_it_is_of(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    both = [account_facts("giro"), account_facts("savings", None, name="Tagesgeld", nature="savings")]
+    bookings = [facts(number, f"Nr. {number}", account_ref=both[number % 2].provider_ref) for number in range(1, 12)]
+    row = bank.connected(owner, *bookings, accounts=both)
+
+    def walked(**query: str) -> list[str]:
+        query = {**query, "sort": "id", "limit": "2"}
+        answer = service.get(LIST, owner.key, params=query)
+        found = ids(answer)
+        while "next" in answer.links and len(found) < len(bookings):
+            answer = service.get(answer.links["next"]["url"], owner.key)
+            found += ids(answer)
+        return found
+
+    of_account = {"account_id": account_id(service, owner)}
+    for query in (of_account, {"connection_id": row.id}, {"connection_id": row.id, "from_date": "2026-01-01"}):
+        assert walked(**query) == ids(service.get(LIST, owner.key, params={**query, "sort": "id"}))
+
+
+@pytest.mark.either_engine
 def test_days_are_inclusive_and_must_not_run_backwards(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, *(facts(1, day, f"2026-03-0{day}") for day in "12345"))
     query = {"connection_id": row.id, "from_date": "2026-03-02", "to_date": "2026-03-04"}
