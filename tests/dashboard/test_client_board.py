@@ -76,7 +76,7 @@ def test_figures_are_those_of_each_client_and_lead_there(service: Service) -> No
         in browser.get("/dashboard/reconciliation").text
     )
 
-    assert "From 1 Mar 2026 to 31 Mar 2026" in browser.get(html.unescape(figures)).text
+    assert "From 1\xa0Mar\xa02026 to 31\xa0Mar\xa02026" in browser.get(html.unescape(figures)).text
 
     access = service.db.read_now(client_access.of_email, person.email, urgent.id)
     assert access is not None

@@ -143,7 +143,7 @@ def consent(row: ConnectionRow, now: int) -> Shown | None:
         # Whatever the bank had said before about its end.
         return Shown(_("ended"), "bad", _(_ERRORS[row.error_class]))
     left = row.consent_expires_at - now
-    day = figures.day(row.consent_expires_at)
+    day = figures.in_one_line(figures.day(row.consent_expires_at))
     if left <= 0:
         return Shown(_("ended"), "bad", _("ended on %(day)s", day=day))
     count = left // DAY

@@ -92,18 +92,12 @@ def money(amount: int | Decimal | None, currency: str = "EUR", sign: bool = Fals
 def moment(instant: datetime | int | None, *, seconds: bool = False) -> Markup:
     if not instant:
         return _NOTHING
-    day_part, comma, time_part = figures.moment(instant, seconds=seconds).partition(", ")
-    text = f"{_in_one_line(day_part)}{comma}{time_part}"
+    text = figures.in_one_line(figures.moment(instant, seconds=seconds))
     return Markup(f'<time datetime="{figures.machine_time(instant)}">{text}</time>')
 
 
 def day(value: date | datetime | int | None) -> Markup:
-    return Markup(f"<time>{_in_one_line(figures.day(value))}</time>") if value else _NOTHING
-
-
-def _in_one_line(day: str) -> str:
-    """Joins an English day by spaces that do not break, so that a narrow column does not give it three lines."""
-    return day.replace(" ", "\N{NO-BREAK SPACE}")
+    return Markup(f"<time>{figures.in_one_line(figures.day(value))}</time>") if value else _NOTHING
 
 
 def iban(text: str | None) -> Markup:

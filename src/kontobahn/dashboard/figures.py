@@ -86,6 +86,11 @@ def day(value: date | datetime | int) -> str:
     return f"{value.day} {_MONTHS['en'][value.month - 1]} {value.year}"
 
 
+def in_one_line(text: str) -> str:
+    """Joins the parts of a day by spaces that do not break; its time may stand below it. Files keep plain spaces."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}").replace(",\N{NO-BREAK SPACE}", ", ")
+
+
 def moment(value: datetime | int, *, seconds: bool = False) -> str:
     """A day with the time in Berlin; to the second where programs are looked into."""
     local = berlin_datetime(value if isinstance(value, int) else round(value.timestamp() * 1_000_000))

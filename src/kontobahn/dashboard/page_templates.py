@@ -87,9 +87,9 @@ def environment(language: Language = words.DEFAULT) -> jinja2.Environment:
     found.filters.update(
         money=figures.money,
         number=figures.number,
-        day=figures.day,
-        iso_day=lambda text: figures.day(date.fromisoformat(text)),
-        moment=figures.moment,
+        day=lambda value: figures.in_one_line(figures.day(value)),
+        iso_day=lambda text: figures.in_one_line(figures.day(date.fromisoformat(text))),
+        moment=lambda value: figures.in_one_line(figures.moment(value)),
         machine_time=figures.machine_time,
         months=figures.months,
         iban=components.iban,

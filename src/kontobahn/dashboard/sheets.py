@@ -27,8 +27,6 @@ from kontobahn.threads import Pool
 MAX_PRINTED = 5_000
 MANY_ROWS = 500
 PDF = "application/pdf"
-# A day and an IBAN stand on one line.
-NO_BREAK = "\u00a0"
 SIDES = N_("Amounts in euros. S: debit balance, H: credit balance.")
 
 
@@ -177,5 +175,5 @@ def _text(column: Column, cell: Cell) -> str:
             return f"{figures.number(abs(cell), 2)}|{side}"
         return figures.number(cell, 2)
     if isinstance(cell, date):
-        return figures.day(cell).replace(" ", NO_BREAK)
-    return figures.iban(str(cell)).replace(" ", NO_BREAK) if column.grouped else str(cell)
+        return figures.in_one_line(figures.day(cell))
+    return figures.in_one_line(figures.iban(str(cell))) if column.grouped else str(cell)

@@ -73,6 +73,7 @@ def test_days_and_times_are_those_of_berlin() -> None:
     assert figures.moment(midnight) == "01.03.2026, 00:00"
     words.speak("en")
     assert figures.day(date(2026, 3, 1)) == "1 Mar 2026"
+    assert figures.in_one_line(figures.moment(midnight)) == "1\xa0Mar\xa02026, 00:00"
 
 
 def test_a_csv_file_is_no_program() -> None:
