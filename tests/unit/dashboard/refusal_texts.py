@@ -17,7 +17,7 @@ ROOMS = ("access", "api", "bank_providers", "banking", "books", "credits.py", "d
 # Told by a call about itself, not about a request; and texts that have their German in another way.
 _NOT_SAID = ("get", "post", "put", "delete", "Meta", "form", "N_", "_", "gettext", "ngettext", "said")
 _SENTENCE = re.compile(r"[A-Z'“`{].*[a-z]{2} [a-z].*(\.|\{\})", re.DOTALL)
-_SQL = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|FROM|JOIN) ")
+_SQL = re.compile(r"(?:\{\w*\} )?(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|FROM|JOIN) ")
 
 
 def sentences() -> dict[str, str]:

@@ -25,6 +25,7 @@ NOWHERE = {
     "access/sessions.py:Authenticator": "about a key or token in a header; a browser has a session",
     "api/": "about JSON, headers, query and the documentation of calls, but for what is in SHOWN",
     "banking/reports/webhooks.py": "said to providers",
+    "banking/hosted/order_words.py": "pages about a bank have both languages themselves",
     "banking/hosted/words.py": "pages about a bank have both languages themselves",
     "banking/interaction.py": "pages about a bank have both languages themselves",
     "app.py": "said at the start",
