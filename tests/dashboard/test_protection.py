@@ -186,6 +186,13 @@ def test_where_there_is_no_page_nobody_finds_one(service: Service, browser: Brow
         assert (wrong.status_code, wrong.headers["allow"]) == (405, "GET")
 
 
+def test_a_page_that_is_not_there_is_explained_once(service: Service, browser: Browser) -> None:
+    in_general, of_itself = "It may have been deleted", "This link is not valid, or no longer valid."
+    for path, said in (("/dashboard/nowhere", in_general), ("/dashboard/password?token=x", of_itself)):
+        page = browser.get(path)
+        assert (page.status_code, [text for text in (in_general, of_itself) if text in page.text]) == (404, [said])
+
+
 def test_a_session_in_a_browser_ends_after_twelve_hours_however_busy(service: Service, browser: Browser) -> None:
     for _ in range(12 * 3 - 1):
         service.clock.advance(seconds=20 * 60)

@@ -353,6 +353,18 @@ def test_an_account_that_the_books_do_not_have_is_refused(service: Service) -> N
 
 
 @one_engine
+@pytest.mark.parametrize("field", ["konto", "fee_konto", "transfer_konto"])
+def test_a_bank_is_not_set_up_with_an_account_that_the_books_do_not_have(service: Service, field: str) -> None:
+    person = Person(service)
+    books = f"{person.desk.books.connection_id} {person.desk.books.client.client_id}"
+    fields = {"account_id": person.desk.account, "books": books, "konto": "1200", "booked_by": "adviser", field: "9999"}
+    refused = person.post("/dashboard/reconciliation-accounts", fields)
+    assert (refused.status_code, "There is no account 9999 in these books." in refused.text) == (422, True)
+    assert 'name="new_account"' in refused.text
+    person.set_up(**{field: "9999", "new_account": "1"})
+
+
+@one_engine
 def test_what_waits_is_shown_and_counted_whether_something_is_proposed_for_it_or_not(service: Service) -> None:
     person = Person(service)
     person.set_up()

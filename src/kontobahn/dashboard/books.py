@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -15,12 +15,12 @@ from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
 from kontobahn.db import Tx
-from kontobahn.errors import KontobahnError, NotFound
+from kontobahn.errors import BadRequest, KontobahnError, NotFound
 from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import ClientQuery, LedgerConnection, open_books
 from kontobahn.ledger.errors import Area
-from kontobahn.ledger.konto import readable
+from kontobahn.ledger.konto import is_personenkonto, readable, technical
 from kontobahn.ledger.provider import ClientBooks, LedgerClient, OwnBooks, Versteuerung
 from kontobahn.ledger.wire import Geschaeftsjahr
 
@@ -188,6 +188,37 @@ def as_written(clients: Sequence[LedgerClient], connection_id: str, client_id: s
     known = (one.konto_laenge for one in clients if (one.connection_id, one.client_id) == (connection_id, client_id))
     length = next(known, SHORTEST)
     return [readable(konto, length) for konto in konten]
+
+
+async def check_known(
+    visit: Visit,
+    connection_id: str,
+    client_id: str | None,
+    konten: Mapping[str, str | None],
+    *,
+    new_books: bool = False,
+) -> None:
+    """Raises BadRequest, naming the field, if the books have no such account; a ledger account may be new if somebody says so.
+    With `new_books`, books that have no account yet may have any."""
+    access = await open_books(visit.context, visit.principal, connection_id, client_id)
+    async with access.to("konten") as opened:
+        years = await opened.geschaeftsjahre()
+        if not years:
+            return
+        year = next((one for one in years if one.start <= visit.today <= one.end), years[-1])
+        if new_books and not await opened.konten(year.start, None, 1):
+            return
+        for field, typed in konten.items():
+            try:
+                konto = technical(typed or "", year.konto_laenge)
+            except ValueError:
+                # The call says what is wrong with the number.
+                continue
+            if visit.form.text("new_account") and not is_personenkonto(konto):
+                continue
+            listed = await opened.konten(year.start, f"{int(konto) - 1:0{len(konto)}}", 1)
+            if [one.kontonummer for one in listed] != [konto]:
+                raise BadRequest(_("There is no account %(konto)s in these books.", konto=typed), field=field)
 
 
 async def versteuerung(visit: Visit, chosen: ChosenBooks) -> Versteuerung | None:

@@ -16,7 +16,7 @@ from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import bank_words, figures, form_keys
 from kontobahn.dashboard.bank_words import CLASSES
-from kontobahn.dashboard.books import as_written, writer
+from kontobahn.dashboard.books import as_written, check_known, writer
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.pages.ledger_connections import STATES
@@ -310,6 +310,8 @@ async def set_up(visit: Visit) -> Response:
                 booked_by=wanted.booked_by,
                 automatic_classes=wanted.automatic_classes,
             )
+            named = {"konto": body.konto, "fee_konto": body.fee_konto, "transfer_konto": body.transfer_konto}
+            await check_known(visit, connection_id, body.client_id, named, new_books=True)
             await visit.ask(account_settings.set_up_account, account_id=wanted.account_id, body=body)
             return visit.redirect(f"{ROOT}/reconciliation?account={wanted.account_id}", _("The account is set up."))
     chosen = wanted.account_id if wanted and visit.form.text("known") else None

@@ -22,10 +22,10 @@ from kontobahn.dashboard.pages.open_items import amount_words
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest, KontobahnError, NotFound
+from kontobahn.errors import KontobahnError, NotFound
 from kontobahn.ledger.connections import open_books
 from kontobahn.ledger.faelligkeiten import FaelligerPosten, Faelligkeiten
-from kontobahn.ledger.konto import is_personenkonto, technical
+from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.ledger.opos import OposSelection
 from kontobahn.reconciliation import matches, runs, store, transactions
 from kontobahn.reconciliation.core.model import LineKind
@@ -370,28 +370,11 @@ async def match_by_hand(visit: Visit, id: str) -> Response:
 
 
 async def _check_known(visit: Visit, id: str, lines: list[NewMatchLine]) -> None:
-    """Raises BadRequest, naming the field, if the books have no such account; a ledger account may be new if somebody says so."""
     row = await visit.read(transactions.find, visit.principal, numeric(id))
     settings = await visit.read(store.account_settings, row.organization_id, row.account_id)
-    if settings is None:
-        return
-    access = await open_books(visit.context, visit.principal, settings.connection_id, settings.client_id)
-    async with access.to("konten") as opened:
-        years = await opened.geschaeftsjahre()
-        year = next((one for one in years if one.start <= visit.today <= one.end), years[-1])
-        for place, line in enumerate(lines):
-            try:
-                konto = technical(line.konto or "", year.konto_laenge)
-            except ValueError:
-                # The call says what is wrong with the number.
-                continue
-            if visit.form.text("new_account") and not is_personenkonto(konto):
-                continue
-            listed = await opened.konten(year.start, f"{int(konto) - 1:0{len(konto)}}", 1)
-            if [one.kontonummer for one in listed] != [konto]:
-                raise BadRequest(
-                    _("There is no account %(konto)s in these books.", konto=line.konto), field=f"lines[{place}].konto"
-                )
+    if settings is not None:
+        named = {f"lines[{place}].konto": line.konto for place, line in enumerate(lines)}
+        await books.check_known(visit, settings.connection_id, settings.client_id, named)
 
 
 async def _again(visit: Visit, id: str) -> Response:
