@@ -3,7 +3,6 @@ transaction is matched."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from difflib import SequenceMatcher
@@ -284,8 +283,6 @@ _REASONS = {
     "rule": N_("one of your rules"),
 }
 _MAX_SHOWN = 60
-# A reason with where it comes from: 2051 (master data).
-_SOURCED = re.compile(r"(?P<value>.*) \((?P<source>[^()]*)\)", re.DOTALL)
 
 
 def evidence(proposal: MatchProposal) -> str:
@@ -298,8 +295,10 @@ def evidence(proposal: MatchProposal) -> str:
 def reason(found: MatchReason) -> str:
     words = _REASONS.get(found.signal)
     value = found.value[:_MAX_SHOWN]
-    if sourced := _SOURCED.fullmatch(found.value):
-        value = f"{sourced['value'][:_MAX_SHOWN]}{_source(found.signal, sourced['source'])}"
+    # With where it comes from: 2051 (master data).
+    told, bracket, source = found.value.rpartition(" (")
+    if bracket and source.endswith(")"):
+        value = f"{told[:_MAX_SHOWN]}{_source(found.signal, source[:-1])}"
     return _(words, value=value) if words else _("similar number %(value)s", value=value)
 
 
