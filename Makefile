@@ -3,9 +3,9 @@
 PORT ?= 8080
 DATA ?= ./data
 
-# Five for two cores, because tests wait for processes and disks; no more than one for each 2 GiB of memory, or than 8.
+# Two for each core, because tests wait for processes and disks; no more than one for each 2 GiB of memory, or than 8.
 WORKERS ?= $(shell awk -v cores=$$(nproc) '$$1 == "MemAvailable:" { room = int($$2 / 2097152) } \
-	END { n = int(2.5 * cores); n = n < 8 ? n : 8; if (room < n) n = room; print (n > 2 ? n : 2) }' /proc/meminfo)
+	END { n = 2 * cores; n = n < 8 ? n : 8; if (room < n) n = room; print (n > 2 ? n : 2) }' /proc/meminfo)
 
 # Random examples change from day to day; the line that make prints says how to have them again.
 SEED ?= $(shell date +%Y%m%d)

@@ -31,6 +31,7 @@ from kontobahn.datev import postings as datev_postings
 from kontobahn.datev import sessions as datev_sessions
 from kontobahn.db import postgres as postgres_engine
 from kontobahn.db.sqlite import SqliteEngine
+from kontobahn.errors import KontobahnError
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.mobility.invoices import documents
 from tests import compiled_templates, plans, run_folder
@@ -246,6 +247,13 @@ def _turn(item: pytest.Item) -> int:
 def _taken_together(item: pytest.Item) -> str:
     """The module, unless each of its tests takes minutes."""
     return item.nodeid if item.nodeid.startswith(MINUTES) else item.nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
+    """A failure also says what an operator would be told."""
+    if call.excinfo is not None and isinstance(call.excinfo.value, KontobahnError) and call.excinfo.value.operator:
+        call.excinfo.value.add_note(call.excinfo.value.operator)
 
 
 def pytest_collection_finish() -> None:

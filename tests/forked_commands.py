@@ -24,6 +24,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from tests import cores
 from tests.tidy_rules import ROOT
 from tests.waiting import PATIENCE_SECONDS
 
@@ -189,14 +190,17 @@ def imported(
 
 
 def _serve_each(asking: list[socket.socket]) -> None:
-    """Serves the last by itself, after a process was forked for each of the others."""
+    """Serves the last by itself, after a process was forked for each of the others: on the core of the worker that asks."""
     for number, each in enumerate(asking[:-1]):
         if os.fork() == 0:
+            cores.stay_on_one(number)
             for other in asking[number + 1 :]:
                 other.close()
             _serve(each)
             os._exit(0)
         each.close()
+    if len(asking) > 1:
+        cores.stay_on_one(len(asking) - 1)
     _serve(asking[-1])
 
 

@@ -83,6 +83,7 @@ def test_a_statement_is_judged_once_for_all_processes_unless_it_is_refused(
     assert asked == [READS_WHAT_IT_ANSWERS[0], READS_A_HISTORY[-1], READS_A_HISTORY[-1]]
 
 
+@pytest.mark.alone
 def test_what_the_service_asks_is_seen_wherever_it_asks_it(
     engine: str, service: Service, monkeypatch: pytest.MonkeyPatch, judged: plans.Judged
 ) -> None:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import pytest
 from _pytest.capture import FDCapture
 
-from tests import run_folder
+from tests import cores, run_folder
 
 # So many neighbours are taken at once: they share what is made for a module, and at the end nobody has many left.
 TAKEN_AT_ONCE = 30
@@ -53,7 +53,7 @@ def run_side_by_side(
     try:
         for number in range(workers):
             ours, theirs = forking.Pipe(duplex=False)
-            begun = partial(begin, number)
+            begun = partial(_begin, begin, number)
             process = forking.Process(target=_work, args=(session, shares, queue, theirs, [*listening, ours], begun))
             process.start()
             theirs.close()
@@ -183,6 +183,11 @@ def _work(
         session._setupstate.teardown_exact(None)
         session.config._ensure_unconfigure()  # finds what no test has closed
         atexit._run_exitfuncs()
+
+
+def _begin(begin: Callable[[int], None], number: int) -> None:
+    cores.stay_on_one(number)
+    begin(number)
 
 
 def _taken(queue: _Queue, shares: list[Sequence[pytest.Item]]) -> Iterator[pytest.Item]:

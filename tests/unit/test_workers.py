@@ -8,14 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import cores
 from tests.tidy_rules import ROOT
 from tests.workers import portions
 
 CONFTEST = """
+import os
 import pytest
 from tests.workers import portions, run_side_by_side
 
 def pytest_runtestloop(session):
+    os.sched_setaffinity(0, range(os.cpu_count()))
     run_side_by_side(session, 3, portions(session.items, by=lambda item: item.path))
     return True
 
@@ -27,6 +30,7 @@ def everywhere(tmp_path_factory):
 """
 TESTS = """
 import gc
+import os
 import pytest
 
 gc.disable()
@@ -35,6 +39,7 @@ gc.disable()
 def test_each_runs_once(number):
     with open("ran", "a") as ran:
         print(number, file=ran)
+    assert len(os.sched_getaffinity(0)) == 1
 
 def test_leaves_something():
     here = [open("ran")]
@@ -55,6 +60,19 @@ def test_after(): pass
 
 def test_neighbours_are_taken_together_and_no_more_than_so_many() -> None:
     assert portions("aaabbca", by=str, most=2) == [["a", "a"], ["a"], ["b", "b"], ["c"], ["a"]]
+
+
+def test_processes_stay_on_one_core_each_in_turn() -> None:
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        everywhere = sorted(os.sched_getaffinity(0))
+        for number, core in enumerate(2 * everywhere):
+            os.sched_setaffinity(0, everywhere)
+            cores.stay_on_one(number)
+            assert os.sched_getaffinity(0) == {core}
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def test_each_test_runs_once_and_every_failure_and_death_is_told(tmp_path: Path) -> None:
