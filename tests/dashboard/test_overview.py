@@ -40,7 +40,7 @@ def signed_in(service: Service, owner: Organization, role: str = "owner") -> Bro
 
 def linked(page: str) -> dict[str, str]:
     """The figures of a page, by the address that they lead to."""
-    found = re.findall(r'<a href="([^"]+)"[^>]*>(?:<span class="money[^"]*">)?([−€][^<]*|[\d,]+)<', page)
+    found = re.findall(r'<a href="([^"]+)"[^>]*>(?:<span class="(?:money|whole)[^"]*">)?([−€][^<]*|[\d,]+)<', page)
     return {html.unescape(address): words for address, words in found}
 
 

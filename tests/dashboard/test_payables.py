@@ -64,7 +64,7 @@ def test_the_overview_says_which_invoices_wait_until_somebody_has_decided(inbox:
 def test_what_cannot_be_read_is_said_on_the_page(inbox: Inbox, browser: Browser) -> None:
     page = _upload(browser, b"<html>Mahnung</html>")
     shown = browser.get(page).text
-    assert "Type an invoice" in shown
+    assert "Enter an invoice" in shown
     assert "<iframe" not in shown
     shown = browser.get(PATH).text
     assert page in shown

@@ -62,7 +62,7 @@ def test_a_pdf_is_typed_with_what_its_text_says_as_a_proposal(inbox: Inbox, brow
 def test_another_iban_than_the_known_one_stops_what_is_typed_as_well(inbox: Inbox, browser: Browser) -> None:
     page = _upload(browser, plain_pdf("Guten Tag"))
     shown = browser.get(page).text
-    assert "Type an invoice" in shown
+    assert "Enter an invoice" in shown
     assert "Proposed from the text" not in shown
     typed = {
         "creditor_name": "Roesterei Hafen",

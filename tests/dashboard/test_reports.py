@@ -192,7 +192,7 @@ def test_each_line_of_vat_figures_opens_to_bookings_that_add_up_to_it(browser: B
             address: str | None = link
             while address:
                 page = browser.get(address).text
-                wanted = [euros(text) for text in re.findall(r'class="value">([^<]+)<', page)]
+                wanted = [euros(text) for text in re.findall(r'class="value">(?:<span[^>]*>)?([^<]+)<', page)]
                 counted = re.findall(r'class="hint">(\w+) bookings?<', page)[0]
                 for row in re.findall(r"<tr>(.*?)</tr>", page.partition("<tbody>")[2], re.DOTALL):
                     shown = [total + euros(text) for total, text in zip(shown, _texts(row)[-3:], strict=True)]
@@ -213,7 +213,7 @@ def test_each_line_of_vat_figures_opens_to_bookings_that_add_up_to_it(browser: B
         *(["SKONTO"] if how == "soll" else []),
     }
     printed = browser.get("/dashboard/reports/vat/bookings.pdf?art=VORSTEUER&rate=19&key=9")
-    assert "Sum" in PdfReader(io.BytesIO(printed.content)).pages[0].extract_text()
+    assert "Total" in PdfReader(io.BytesIO(printed.content)).pages[0].extract_text()
     assert browser.get("/dashboard/reports/vat/bookings?art=VORSTEUER&rate=3").status_code == 404
     assert browser.get("/dashboard/reports/vat/bookings.csv?art=VORSTEUER&rate=3").status_code == 404
 
@@ -313,8 +313,8 @@ def test_a_printed_account_sheet_has_the_turnover_of_the_trial_balance(browser: 
     """The opening is summed up apart; the balance of the months before a chosen one stands above its lines."""
     books.post("2026-01-01 S 1200 9000 500,00 EB Vortrag")
     for query, lines in (
-        ("", ["Opening balance 500.00 0.00", "Turnover 100.00 800.00", "Sum 600.00 800.00 200.00 H"]),
-        ("?period=5", ["Carried forward 600.00 S", "Sum 0.00 800.00 200.00 H"]),
+        ("", ["Opening balance 500.00 0.00", "Turnover 100.00 800.00", "Total 600.00 800.00 200.00 H"]),
+        ("?period=5", ["Carried forward 600.00 S", "Total 0.00 800.00 200.00 H"]),
     ):
         printed = browser.get(f"/dashboard/trial-balance/12000000/sheet.pdf{query}").content
         shown = " ".join(PdfReader(io.BytesIO(printed)).pages[0].extract_text().split())
@@ -323,7 +323,7 @@ def test_a_printed_account_sheet_has_the_turnover_of_the_trial_balance(browser: 
     assert sums(browser.get("/dashboard/trial-balance/12000000")) == [
         ["Opening balance", "€500.00", "€0.00", ""],
         ["Turnover", "€100.00", "€800.00", ""],
-        ["Sum", "€600.00", "€800.00", "€200.00H"],
+        ["Total", "€600.00", "€800.00", "€200.00H"],
     ]
 
 

@@ -27,6 +27,7 @@ from kontobahn.books.satz import (
 )
 from kontobahn.books.slices import SlicedPoster, Slices
 from kontobahn.books.store import Client, FiscalYear, edition_of, lock_years, years
+from kontobahn.clock import berlin_date
 from kontobahn.db import Database, Statements, Tx, chunked
 from kontobahn.errors import Conflict
 from kontobahn.ledger import kontierung
@@ -68,7 +69,8 @@ def undo_batch(tx: Tx, client: Client, batch_id: str, author: str, undo_id: str 
 def refuse_if_not_possible(tx: Tx, client: Client, row: BatchRow) -> None:
     if row.undone_by:
         by = batches.find(tx, client, row.undone_by)
-        raise Conflict(said("The batch was undone before{by}.", by=", " + batches.described(by) if by else ""))
+        undone_on = said(" on {day}", day=berlin_date(by.created_at)) if by else ""
+        raise Conflict(said("The batch was undone before{when}.", when=undone_on))
     if row.undoes:
         raise Conflict("The batch undoes another one. To have that one back, import its file again.")
     if row.kind == CASH:

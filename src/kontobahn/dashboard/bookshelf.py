@@ -392,15 +392,13 @@ async def _vat_of(opened: ClientBooks, spans: Sequence[Span]) -> list[Vat | None
 
 
 def vat_page(books: ShelvedBooks, span: Span, vat: Vat) -> str:
-    """Returns the address of the figures, empty if no page shows this span: pages count months and quarters from the first day of the
-    fiscal year."""
+    """Returns the address of the figures, empty if the span belongs to two fiscal years. Pages count months and quarters from the first
+    day of the fiscal year."""
     if vat.year is None:
         return ""
     before = (span.first.year - vat.year.year) * 12 + span.first.month - vat.year.month
     if span.first.month == span.last.month:
         name = f"m{before + 1}"
-    elif before % 3 == 0:
-        name = f"q{before // 3 + 1}"
     else:
-        return ""
+        name = f"t{before + 1}" if before % 3 else f"q{before // 3 + 1}"
     return f"{ROOT}/reports/vat?{urlencode({**books.fields, 'year': vat.year.isoformat(), 'span': name})}"

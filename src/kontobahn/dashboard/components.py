@@ -29,6 +29,8 @@ STATIC = Path(__file__).parent / "static"
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 # The space around a sign that separates rules, their parts, or a property from its value.
 _SPACE = re.compile(rb"\s*([{};,]|(?<=[\w-]):(?= ))\s*")
+# The last sign of a rule, and the nought before a point.
+_NEEDLESS = re.compile(rb";(?=\})|(?<![\d.])0(?=\.\d)")
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
@@ -51,7 +53,7 @@ def static_file(name: str) -> StaticFile | None:
     if path.suffix in (".css", ".js"):
         body = _without_comments(body.decode()).encode()
     if path.suffix == ".css":
-        body = _SPACE.sub(rb"\1", body)
+        body = _NEEDLESS.sub(b"", _SPACE.sub(rb"\1", body))
     return StaticFile(body, gzip.compress(body, 9, mtime=0), _TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:16])
 
 
@@ -73,6 +75,9 @@ _NOTHING = Markup("–")
 _NUMBER = re.compile(
     r"\b(?=[\w-]{0,11}\d)\w{1,10}(?:-\w{1,8}){1,2}\b(?!-)|\b[A-Z]{2}\d\d(?: [A-Z\d]{4}){2,7}(?: [A-Z\d]{1,3})?\b"
 )
+# The beginning of a part of an address, of the domain of an e-mail address and its parts, and what follows a sign that joins.
+_PART_OF_ADDRESS, _PART_OF_MAIL = re.compile(r"(?<=[^/\s])/(?=\w|\{)"), re.compile(r"(?<=@)(?=\w)|\.(?=\w)")
+_PART_OF_NAME = re.compile(r"(?<=[_:])(?=\w)")
 
 
 @cache
@@ -87,6 +92,12 @@ def money(amount: int | Decimal | None, currency: str = "EUR", sign: bool = Fals
         return _NOTHING
     kind = " minus" if amount < 0 else " plus" if sign and amount > 0 else ""
     return Markup(f'<span class="money{kind}">{escape(figures.money(amount, currency))}</span>')
+
+
+def money_in_text(amount: int | Decimal, currency: str = "EUR") -> str:
+    """Returns an amount within a sentence. One that begins with a minus and the sign of its currency would break between them."""
+    text = figures.money(amount, currency)
+    return text if text[-1].isalpha() or text[1:2].isdigit() else Markup(f'<span class="whole">{escape(text)}</span>')
 
 
 def moment(instant: datetime | int | None, *, seconds: bool = False) -> Markup:
@@ -106,7 +117,18 @@ def iban(text: str | None) -> Markup:
 
 def unbroken(text: str | None) -> Markup:
     """Returns the text with numbers of documents, such as RE-2026-0138, and IBANs in one line each."""
-    return Markup(_NUMBER.sub(r'<span class="whole">\g<0></span>', str(escape(text or ""))))
+    return Markup(_NUMBER.sub(_in_one_line, str(escape(text or ""))))
+
+
+def _in_one_line(number: re.Match[str]) -> str:
+    return f'<span class="{"iban" if " " in number[0] else "whole"}">{number[0]}</span>'
+
+
+def breakable(text: str | None) -> Markup:
+    """Returns an address, a name of a file or an ID, which breaks between its parts where there is no room for all of them."""
+    written = str(escape(text or ""))
+    part = _PART_OF_ADDRESS if "/" in written else _PART_OF_MAIL if "@" in written else _PART_OF_NAME
+    return Markup(part.sub(r"<wbr>\g<0>", written))
 
 
 def badge(text: str, kind: Literal["good", "warn", "bad", "plain"] = "plain") -> Markup:

@@ -85,7 +85,7 @@ def environment(language: Language = words.DEFAULT) -> jinja2.Environment:
     found.language = language
     found.install_gettext_callables(words.gettext, words.plural_form, newstyle=True)  # type: ignore[attr-defined]
     found.filters.update(
-        money=figures.money,
+        money=components.money_in_text,
         number=figures.number,
         day=lambda value: figures.in_one_line(figures.day(value)),
         iso_day=lambda text: figures.in_one_line(figures.day(date.fromisoformat(text))),
@@ -94,6 +94,7 @@ def environment(language: Language = words.DEFAULT) -> jinja2.Environment:
         months=figures.months,
         iban=components.iban,
         unbroken=components.unbroken,
+        breakable=components.breakable,
         size=figures.size,
         query=urlencode,
         device=browser_words,

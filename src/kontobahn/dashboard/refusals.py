@@ -45,8 +45,7 @@ def refusal(sentence: str, *, left_out: Collection[str] = ()) -> str:
     filled = {
         name: refusal(value, left_out=left_out) if value not in left_out else "" for name, value in values.items()
     }
-    if translation is not None:
-        filled |= {name: _written(name, value) for name, value in values.items() if name.startswith(("amount", "day"))}
+    filled |= {name: _written(name, value) for name, value in values.items() if name.startswith(("amount", "day"))}
     return (translation or code).format_map(filled).rstrip()
 
 

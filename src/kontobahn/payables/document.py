@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from kontobahn.clock import ENGLISH_MONTHS
 from kontobahn.formats.invoices.checks import is_iban
-from kontobahn.formats.invoices.model import Address, AllowanceCharge, Invoice, Line, Party, Period
+from kontobahn.formats.invoices.model import Address, AllowanceCharge, Invoice, Line, Party, Period, discounts_of
 
 Language = Literal["de", "en"]
 # Longer invoices are cut here, which the page says; the file has all of it.
@@ -52,6 +52,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "means": ("Zahlungsart", "Means of payment"), "reference": ("Verwendungszweck", "Remittance information"),
     "iban": ("Konto", "Account"), "mandate": ("Lastschriftmandat", "Direct debit mandate"),
     "attachments": ("Anlagen", "Attachments"), "vat_id": ("USt-IdNr.", "VAT id"), "tax_number": ("Steuernummer", "Tax number"),
+    "discount": ("{percent} Skonto{base} bei Zahlung innerhalb von {days} Tagen", "{percent} Skonto{base} if paid within {days} days"),
+    "base": (" auf {amount}", " on {amount}"),
     "cut": ("Weitere Positionen stehen in der Datei.", "Further lines are in the file."),
     "readable": (
         "Lesbare Fassung der E-Rechnung. Maßgeblich ist die Datei, die der Verkäufer gesandt hat.",
@@ -192,7 +194,7 @@ class _Sections:
         rows = [
             ("name", "\n".join(filter(None, (party.name, party.trading_name)))),
             ("place", _address(party.address)),
-            ("contact", " · ".join(filter(None, contact)) if contact else ""),
+            ("contact", "\n".join(filter(None, contact)) if contact else ""),
             ("vat_id", party.vat_id or ""),
             ("tax_number", party.tax_number or ""),
             ("legal", party.legal_information or ""),
@@ -242,12 +244,23 @@ class _Sections:
     def _payment(self) -> Iterator[tuple[str, str]]:
         payment = self._invoice.payment
         yield "means", self._coded(payment.means_code, _MEANS, payment.means_text)
-        yield "terms", payment.terms or ""
+        yield "terms", "\n".join(self._term(line) for line in (payment.terms or "").splitlines())
         yield "reference", payment.reference or ""
         for one in payment.transfers:
             yield "iban", " · ".join(filter(None, (_grouped(one.iban), one.account_name, one.bic)))
         if payment.direct_debit:
             yield "mandate", payment.direct_debit.mandate or ""
+
+    def _term(self, line: str) -> str:
+        """Returns a line of the terms; a discount in the form that XRechnung prescribes, as a sentence."""
+        for discount in discounts_of(line):
+            base = (
+                ""
+                if discount.base_minor is None
+                else self._words["base"].format(amount=self._money(discount.base_minor))
+            )
+            return self._words["discount"].format(percent=self._rate(discount.percent), days=discount.days, base=base)
+        return line
 
     def _coded(self, code: str | None, known: dict[str, tuple[str, str]], own_words: str | None = None) -> str:
         """Returns what the code stands for, or what the seller calls it, with the code itself behind it."""

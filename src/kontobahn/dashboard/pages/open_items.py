@@ -149,7 +149,7 @@ async def open_items(visit: Visit) -> Response:
     filters = visit.filters(OpenItemsFilter)
     found = await read(visit, chosen, filters.wanted)
     konten = await visit.off_loop(_searched, chosen, found.konten, filters.wanted.search)
-    labels = {"side": _("Side"), "stichtag": _("Cut-off date"), "search": _("Search")}
+    labels = {"side": _("Kind"), "stichtag": _("Cut-off date"), "search": _("Search")}
     settled = await settlements_of(visit, chosen, konten)
     sides = await visit.off_loop(_sides, filters, konten, settled)
     return visit.show(

@@ -20,7 +20,7 @@ from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.wire import OrderWarning
 from kontobahn.banking.provider import Banking, OrderLine, Template
 from kontobahn.banking.wire import NumericId
-from kontobahn.dashboard import bank_words, form_keys
+from kontobahn.dashboard import bank_words, figures, form_keys
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.figures import money
 from kontobahn.dashboard.forms import Form
@@ -237,7 +237,7 @@ async def order_file_content(visit: Visit, id: str) -> Response:
 async def ask_to_discard(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.context, visit.principal, numeric(id))
     return visit.ask_first(
-        title=_("Discard the order file %(id)s?", id=content.file.id),
+        title=_("Discard the order file of %(when)s?", when=figures.moment(content.file.created_at)),
         text=_("Discard a file only if it was not uploaded at the bank: otherwise its orders could be paid twice."),
         removes=[
             ngettext(

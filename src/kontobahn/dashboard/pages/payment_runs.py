@@ -47,7 +47,7 @@ BOOKED: dict[BookOn | Literal[""], str] = {
 
 
 Within = Literal["", "7", "30"]
-SPANS: dict[Within, str] = {"": N_("All of them"), "7": N_("Within 7 days"), "30": N_("Within 30 days")}
+SPANS: dict[Within, str] = {"": N_("All"), "7": N_("Within 7 days"), "30": N_("Within 30 days")}
 
 
 class DueFilters(Struct):

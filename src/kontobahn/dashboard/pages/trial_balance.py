@@ -232,7 +232,7 @@ def _sums_of_sheet(lines: list[SheetLine], before: int) -> list[tuple[Cell, ...]
     groups = [(_("Opening balance"), opened), (_("Turnover"), moved)] if opened else []
     sums: list[tuple[Cell, ...]] = [("", "", "", text, "", "", *_turnover(some), None) for text, some in groups]
     balance = money.from_minor(lines[-1].saldo if lines else before)
-    return [*sums, ("", "", "", _("Sum"), "", "", *_turnover(lines), balance)]
+    return [*sums, ("", "", "", _("Total"), "", "", *_turnover(lines), balance)]
 
 
 def _turnover(lines: list[SheetLine]) -> tuple[Decimal, Decimal]:
@@ -381,7 +381,7 @@ async def _sheet_of_journal(visit: Visit, most: int) -> tuple[ChosenBooks, Sheet
     ]
     total = sum((line.amount for line in lines), Decimal())
     words = books.period_name(chosen, period) if period is not None else books.year_words(chosen)
-    part = Part(rows, sums=[("", "", "", _("Sum"), "", "", "", total)])
+    part = Part(rows, sums=[("", "", "", _("Total"), "", "", "", total)])
     sheet = Sheet(_("Journal"), words, columns, [part], [_("Amounts in euros, gross as entered.")], landscape=True)
     named = f"{chosen.year.start.year}" if period is None else f"{chosen.year.start.year} {period:02}"
     return chosen, sheet, f"{_('Journal')} {named}"

@@ -35,6 +35,8 @@ KINDS: dict[Steuerart, str] = {
     "BRUTTO": N_("Booked gross: key or account not known"),
 }
 _QUARTERS = (1, 2, 3, 4)
+# The months of a fiscal year that three of it can begin with.
+_STARTS = frozenset(str(month) for month in range(1, MONTHS - 1))
 MAX_CSV_LINES = 100_000
 
 
@@ -42,7 +44,7 @@ class VatFilter(Struct):
     connection: str = ""
     client: str = ""
     year: str = ""
-    # A quarter or a month of the fiscal year: q1, m12.
+    # A quarter or a month of the fiscal year: q1, m12. Or three months from one on: t3.
     span: str = ""
 
 
@@ -91,6 +93,15 @@ def spans(chosen: ChosenBooks) -> list[Span]:
     return [span for span in found if span.first <= year.end]
 
 
+def _quarter_from(chosen: ChosenBooks, name: str) -> Span | None:
+    """Three months from one of the fiscal year on, t3 for its third: a quarter of the calendar, where the year begins within one."""
+    first = int(name[1:]) if name[:1] == "t" and name[1:] in _STARTS else 0
+    if not first:
+        return None
+    days = _days(chosen, first, first + 2)
+    return Span(name, figures.months(*(day.isoformat()[:7] for day in days)), *days)
+
+
 def _days(chosen: ChosenBooks, first: int, last: int) -> tuple[date, date]:
     end = books.month_start(chosen, last)
     return books.month_start(chosen, first), min(end.replace(day=monthrange(end.year, end.month)[1]), chosen.year.end)
@@ -100,7 +111,7 @@ async def _read(visit: Visit) -> Figures:
     chosen = await books.choose(visit)
     known = spans(chosen)
     wanted = visit.filters(VatFilter).wanted.span
-    span = next((one for one in known if one.name == wanted), known[0])
+    span = next((one for one in known if one.name == wanted), None) or _quarter_from(chosen, wanted) or known[0]
     query = UmsatzsteuerQuery(
         **chosen.query, geschaeftsjahr_start_datum=chosen.year.start, von_datum=span.first, bis_datum=span.last
     )
@@ -189,7 +200,7 @@ async def _bookings_sheet(visit: Visit, most: int) -> tuple[Figures, Sheet, str]
         for one in found
     ]  # fmt: skip
     sums = [
-        ("", None, "", _("Sum"), "", "", line.bemessungsgrundlage, line.umsatzsteuer, line.vorsteuer),
+        ("", None, "", _("Total"), "", "", line.bemessungsgrundlage, line.umsatzsteuer, line.vorsteuer),
     ]
     title = f"{_(KINDS[line.art])} {line.prozent} %"
     sheet = Sheet(title, _period(shown), columns, [Part(rows, sums=sums)], landscape=True)
@@ -239,7 +250,7 @@ def _sheet(shown: Figures) -> Sheet:
         *(Column(title, width, right=True, sparse=True) for title, width in zip(titles, (5, 4, 3), strict=True)),
     ]  # fmt: skip
     sums = [
-        (_("Sum"), "", "", "", None, found.summeUmsatzsteuer, found.summeVorsteuer),
+        (_("Total"), "", "", "", None, found.summeUmsatzsteuer, found.summeVorsteuer),
         (_("Booked directly on tax accounts"), "", "", "", None, found.direktUmsatzsteuer, found.direktVorsteuer),
         (_("Estimated VAT to pay"), "", "", "", None, shown.to_pay, None),
     ]
