@@ -69,7 +69,9 @@ class OutOfCredits(Refusal):
 
     def __init__(self, *, benoetigt: int, verfuegbar: int) -> None:
         super().__init__(
-            f"Not enough credits: this call needs {benoetigt}, {verfuegbar} are available.",
+            said(
+                "Not enough credits: this call needs {needed}, {left} are available.", needed=benoetigt, left=verfuegbar
+            ),
             benoetigt=benoetigt,
             verfuegbar=verfuegbar,
         )

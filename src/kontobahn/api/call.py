@@ -65,9 +65,15 @@ def check_allowed(endpoint: Endpoint, principal: Principal) -> None:
         if not endpoint.scopes:
             raise Forbidden("This call is not open to keys with a list of scopes.")
         needed, own = " or ".join(endpoint.scopes), ", ".join(principal.scopes or ())
-        raise Forbidden(f"This call needs the scope {needed}; this key has {own}.", missing_scope=endpoint.scopes[0])
+        raise Forbidden(
+            said("This call needs the scope {needed}; this key has {own}.", needed=needed, own=own),
+            missing_scope=endpoint.scopes[0],
+        )
     if endpoint.also_scope and not principal.has_scope((endpoint.also_scope,)):
-        raise Forbidden(f"This call needs the scope {endpoint.also_scope} as well.", missing_scope=endpoint.also_scope)
+        raise Forbidden(
+            said("This call needs the scope {needed} as well.", needed=endpoint.also_scope),
+            missing_scope=endpoint.also_scope,
+        )
     by_scope = endpoint.scope_replaces_role and principal.scopes is not None and principal.may("bookkeeping")
     if principal.may(endpoint.role) or by_scope:
         return

@@ -17,6 +17,7 @@ from kontobahn.clock import DAY, HOUR, SECOND
 from kontobahn.db import Tx
 from kontobahn.db.leases import Lease
 from kontobahn.errors import BadRequest, Conflict, KeyReused, StillRunning
+from kontobahn.sentences import said
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
@@ -70,7 +71,7 @@ def _unquoted(raw: str) -> str:
         key = key[1:-1]
     if not key or len(key) > MAX_KEY_LENGTH or not key.isprintable() or not key.isascii():
         raise BadRequest(
-            f"The header `Idempotency-Key` must be 1 to {MAX_KEY_LENGTH} printable ASCII characters.",
+            said("The header `Idempotency-Key` must be 1 to {most} printable ASCII characters.", most=MAX_KEY_LENGTH),
             field="Idempotency-Key",
         )
     return key

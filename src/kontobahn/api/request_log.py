@@ -38,7 +38,7 @@ _ID = r"[0-9-]{1,18}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|evt_[0-9a-f]{32}|
 _IS_ID = re.compile(_ID, re.IGNORECASE)
 # Parts of a sentence in quotes, and names in it; values of a sentence that are words of ours.
 _QUOTED, _NAMED = re.compile(r"“[^”]*”|(?<!\w)'[^']*'(?!\w)"), re.compile(r"`([^`]*)`")
-_OF_OURS = frozenset(("reason", "why", "what", "state", "methods"))
+_OF_OURS = frozenset(("reason", "why", "what", "given", "state", "methods"))
 _IS_PLAIN = re.compile(r"[0-9]{1,6}|[0-9]{4}-[0-9]{2}-[0-9]{2}|true|false")
 
 

@@ -53,6 +53,7 @@ from kontobahn.errors import (
 from kontobahn.ids import block_of, new_request_id
 from kontobahn.json_text import encode
 from kontobahn.limits import Group, Windows
+from kontobahn.sentences import said
 from kontobahn.threads import Pool, work_for
 
 # No path of ours is longer, and looking for one that is costs time.
@@ -291,8 +292,12 @@ class Api:
         exchange.group = name
         if not hit.allowed:
             raise TooManyRequests(
-                f"Too many requests: {group.requests} in {group.window_seconds} seconds are allowed."
-                f" Try again in {hit.reset_seconds} seconds.",
+                said(
+                    "Too many requests: {requests} in {window} seconds are allowed. Try again in {seconds} seconds.",
+                    requests=group.requests,
+                    window=group.window_seconds,
+                    seconds=hit.reset_seconds,
+                ),
                 retry_after_seconds=hit.reset_seconds,
             )
 
@@ -384,9 +389,11 @@ def _path_parameters(endpoint: Endpoint, values: dict[str, str]) -> dict[str, An
     converted: dict[str, Any] = {}
     for name, kind in endpoint.path_parameters.items():
         if "\0" in values[name]:
-            raise BadRequest(f"The path's `{name}` contains a NUL character.", field=name)
+            raise BadRequest(said("The path's `{name}` contains a NUL character.", name=name), field=name)
         try:
             converted[name] = msgspec.convert(values[name], kind, strict=False)
         except msgspec.ValidationError as error:
-            raise BadRequest(f"The path's `{name}` {plain_words(str(error))}.", field=name) from None
+            raise BadRequest(
+                said("The path's `{name}` {reason}.", name=name, reason=plain_words(str(error))), field=name
+            ) from None
     return converted

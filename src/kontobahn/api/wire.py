@@ -156,6 +156,7 @@ _MESSAGE_LENGTH = 1000
 _FIELD_IN_MESSAGE = re.compile(r"^Object (?:missing required|contains unknown) field `(.*)`$", re.DOTALL)
 _PATTERN = re.compile(r"^Expected `str` matching regex (.+)$", re.DOTALL)
 _WRONG_TYPE = re.compile(r"^Expected `([^`]+)`, got `([^`]+)`$")
+_BOUND = re.compile(r"^Expected `(\w+)` (of length )?([<>]=) (-?[0-9.]+)$")
 _WORDS = {
     "Expected `datetime` with a timezone component": "must say its time zone, as in 2026-03-31T18:00:00+02:00",
     "Invalid RFC3339 encoded datetime": "must be a time of the calendar with its zone, as in 2026-03-31T18:00:00+02:00",
@@ -292,7 +293,7 @@ class QueryDecoder:
         if not query_string:
             return self._convert({}) if self._requires_something else self._struct()
         if len(query_string) > MAX_QUERY_BYTES:
-            raise BadRequest(f"The query is longer than {MAX_QUERY_BYTES} bytes.")
+            raise BadRequest(said("The query is longer than {most} bytes.", most=MAX_QUERY_BYTES))
         values: dict[str, str] = {}
         for part in query_string.split(b"&"):
             if not part:
@@ -308,9 +309,11 @@ class QueryDecoder:
             if known in values and known in self._struct._repeatable:
                 value = ",".join(filter(None, (values[known], value)))
             elif known in values:
-                raise BadRequest(f"The query parameter `{known}` is given twice.", field=known)
+                raise BadRequest(said("The query parameter `{name}` is given twice.", name=known), field=known)
             if "\0" in value:
-                raise BadRequest(f"The query parameter `{known}` contains a NUL character.", field=known)
+                raise BadRequest(
+                    said("The query parameter `{name}` contains a NUL character.", name=known), field=known
+                )
             # Choice 43: an empty parameter counts as absent.
             if value:
                 values[known] = value
@@ -324,7 +327,7 @@ class QueryDecoder:
         # msgspec reads the text "null" as a missing number: the filter would silently be dropped.
         for name in values:
             if getattr(query, self._attributes[name]) is None:
-                raise BadRequest(f"The query parameter `{name}` must not be null.", field=name)
+                raise BadRequest(said("The query parameter `{name}` must not be null.", name=name), field=name)
         return query
 
 
@@ -366,9 +369,9 @@ class BodyDecoder:
         except msgspec.ValidationError as error:
             refuse(error, self._struct, "field")
         except UnicodeDecodeError as error:
-            raise BadRequest(f"The request body is not valid UTF-8 (byte {error.start}).") from None
+            raise BadRequest(said("The request body is not valid UTF-8 (byte {byte}).", byte=error.start)) from None
         except msgspec.DecodeError as error:
-            raise BadRequest(f"The request body is not valid JSON: {error}.") from None
+            raise BadRequest(said("The request body is not valid JSON: {why}.", why=error)) from None
         except RecursionError:
             raise BadRequest("The request body is nested too deeply.") from None
         return decoded
@@ -406,9 +409,11 @@ def unknown_name(kind: str, name: str, known: set[str]) -> BadRequest:
     near = difflib.get_close_matches(_plain(shown), sorted(map(_plain, known)), n=1, cutoff=0.5)
     by_plain_name = {_plain(item): item for item in known}
     hint = (
-        f" Did you mean `{by_plain_name[near[0]]}`?" if near else f" Known here: {', '.join(sorted(known)) or 'none'}."
+        said(" Did you mean `{name}`?", name=by_plain_name[near[0]])
+        if near
+        else said(" Known here: {names}.", names=", ".join(sorted(known)) or "none")
     )
-    return BadRequest(f"Unknown {kind} `{shown}`.{hint}", field=shown)
+    return BadRequest(said("Unknown {what} `{name}`.{hint}", what=kind, name=shown, hint=hint), field=shown)
 
 
 def _plain(name: str) -> str:
@@ -419,7 +424,7 @@ def _unquote(raw: bytes, where: str) -> str:
     try:
         return unquote_plus(raw.decode("ascii"), errors="strict")
     except UnicodeDecodeError:
-        raise BadRequest(f"{where[:80]} is not valid UTF-8.") from None
+        raise BadRequest(said("{where} is not valid UTF-8.", where=where[:80])) from None
 
 
 def refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> NoReturn:
@@ -435,11 +440,13 @@ def refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> N
             path, message = f"{path}.{inner[1]}" if path else inner[1], inner[2]
         reason = plain_words(message)
         if not path:
-            raise BadRequest(f"The request body {reason}.") from None
-        raise BadRequest(f"The {kind} `{path}` {reason}.", field=path) from None
+            raise BadRequest(said("The request body {reason}.", reason=reason)) from None
+        raise BadRequest(
+            said("The {what} `{path}` {reason}.", what=kind, path=path, reason=reason), field=path
+        ) from None
     field = f"{path}.{named[1]}" if path else named[1]
     if "missing" in message:
-        raise BadRequest(f"The {kind} `{field}` is required.", field=field) from None
+        raise BadRequest(said("The {what} `{path}` is required.", what=kind, path=field), field=field) from None
     refusal = unknown_name(kind, named[1], _fields_at(struct, path))
     refusal.extra["field"] = field[:200]
     raise refusal from None
@@ -465,6 +472,9 @@ def plain_words(message: str) -> str:
     if pattern:
         written = ast.literal_eval(pattern[1]).removesuffix(AT_THE_END)
         return said("must be {what}", what=_FORMS.get(written, "of the form " + written))
+    bound = _BOUND.match(message)
+    if bound:
+        return _within(_json_name(bound[1]), bool(bound[2]), bound[3], bound[4])
     message = re.sub(r"^Expected `(\w+)` (of|matching|[<>])", lambda m: f"must be {_json_name(m[1])} {m[2]}", message)
     enum_value = message.removeprefix("Invalid enum value ")
     if enum_value != message:
@@ -472,6 +482,16 @@ def plain_words(message: str) -> str:
     if message.startswith("Invalid "):
         return said("is not a valid {what}", what=message.removeprefix("Invalid ")[:_MESSAGE_LENGTH].rstrip("."))
     return message[:_MESSAGE_LENGTH].rstrip(".")
+
+
+def _within(what: str, is_length: bool, sign: str, number: str) -> str:
+    if is_length and sign == ">=":
+        return said("must be {what} of length >= {number}", what=what, number=number)
+    if is_length:
+        return said("must be {what} of length <= {number}", what=what, number=number)
+    if sign == ">=":
+        return said("must be {what} >= {number}", what=what, number=number)
+    return said("must be {what} <= {number}", what=what, number=number)
 
 
 def _shown(value: str) -> str:
@@ -532,13 +552,13 @@ def reject_ambiguous_json(body: bytes) -> None:
         return
     repeated = _find_repeated(body)
     if repeated is not None:
-        raise BadRequest(f"The field `{repeated}` is given twice in one object.", field=repeated)
+        raise BadRequest(said("The field `{path}` is given twice in one object.", path=repeated), field=repeated)
 
 
 def reject_too_many(body: bytes) -> None:
     """Raises BadRequest for a body with more objects and arrays than anybody sends."""
     if body.count(b"[") + body.count(b"{") > MAX_CONTAINERS:
-        raise BadRequest(f"The request body has more than {MAX_CONTAINERS} objects and arrays.")
+        raise BadRequest(said("The request body has more than {most} objects and arrays.", most=MAX_CONTAINERS))
 
 
 def without_long_texts(body: bytes, limit: int) -> bytes:
@@ -560,7 +580,9 @@ def without_long_texts(body: bytes, limit: int) -> bytes:
         if size > limit:
             break
     if size + len(body) - position > limit:
-        raise TooLarge(f"Without its long texts (files in base64) the request body is larger than {limit} bytes.")
+        raise TooLarge(
+            said("Without its long texts (files in base64) the request body is larger than {most} bytes.", most=limit)
+        )
     return b"".join((*parts, body[position:]))
 
 
@@ -595,7 +617,7 @@ def _count_names(value: Any) -> int:
         if not below:
             return names
         level = below
-    raise BadRequest(f"The request body is nested too deeply: at most {MAX_DEPTH} levels are accepted.")
+    raise BadRequest(said("The request body is nested too deeply: at most {most} levels are accepted.", most=MAX_DEPTH))
 
 
 def _refuse_nul(value: Any) -> None:
@@ -608,7 +630,7 @@ def _refuse_nul(value: Any) -> None:
         if isinstance(here, str):
             if "\0" in here:
                 path = _path(number, names, above)
-                raise BadRequest(f"The field `{path}` contains a NUL character.", field=path)
+                raise BadRequest(said("The field `{path}` contains a NUL character.", path=path), field=path)
         elif isinstance(here, dict):
             # A key stands before its value, under a name that says so.
             values += here.keys()

@@ -403,7 +403,11 @@ def fail_event(tx: Tx, context: Context, principal: Principal, actor: Actor) -> 
     outbox.emit(tx, principal.organization_id, outbox.TEST_EVENT, f"test:{new_id()}", data, only=receiver.id)
     owner, everything = f"demo {new_id()}", Capacity(1_000, 1_000, 1_000, 1_000, {}, (), frozenset())
     cycle = claims.run_cycle(tx, owner, [], everything, claim_seconds=60, pause_days=5)
-    ended = [Outcome(one, tx.now, 84, GONE, "Gone") for one in cycle.claimed if one.receiver_id == receiver.id]
+    ended = [
+        Outcome(one, tx.now, 84, GONE, "The receiver wants no more events at this URL.")
+        for one in cycle.claimed
+        if one.receiver_id == receiver.id
+    ]
     nothing = everything._replace(quick=0, failing_or_slow=0)
     claims.run_cycle(tx, owner, ended, nothing, claim_seconds=60, pause_days=5)
     claims.release(tx, owner)

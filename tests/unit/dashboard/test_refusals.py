@@ -23,7 +23,12 @@ from tests.unit.dashboard.refusal_texts import codes, forms, sentences
 # Modules whose sentences no page shows, or what in them says those, and why.
 NOWHERE = {
     "access/sessions.py:Authenticator": "about a key or token in a header; a browser has a session",
-    "api/": "about JSON, headers, query and the documentation of calls, but for what is in SHOWN",
+    "api/docs_view.py": "documentation of calls",
+    "api/exchange.py:ClientAddress": "said at the start",
+    "api/openapi.py": "documentation of calls",
+    "api/schemas.py": "documentation of calls",
+    "api/system.py": "said to whoever watches the service",
+    "api/wire.py:form": "said to whoever writes a call",
     "banking/reports/webhooks.py": "said to providers",
     "banking/hosted/order_words.py": "pages about a bank have both languages themselves",
     "banking/hosted/words.py": "pages about a bank have both languages themselves",
@@ -89,24 +94,18 @@ NOWHERE = {
     "webhooks/receiver.py:key_of": "about our own keys",
 }
 # Of those modules, what a page shows nevertheless.
-SHOWN = ("api/bodies.py", "api/idempotency.py", "api/tasks.py", "api/uploads.py", "api/call.py", "api/declare.py",
-         "bank_providers/sandbox/order_files.py:hand_in", "bank_providers/sandbox/order_files.py:read_order_file",
+SHOWN = ("bank_providers/sandbox/order_files.py:hand_in", "bank_providers/sandbox/order_files.py:read_order_file",
          "bank_providers/sandbox/order_files.py:_parsed")  # fmt: skip
 # Sentences that no page shows, and why.
 NEVER = {
-    "This call is not open to keys with a list of scopes.": "a person has no list of scopes",
-    "This call needs the scope {}; this key has {}.": "a person has no list of scopes",
-    "This call needs the scope {} as well.": "a person has no list of scopes",
     "This API key is not known.": "a browser has a session",
     "This API key was revoked.": "a browser has a session",
     "This API key has expired.": "a browser has a session",
     "This idempotency key was used with an API key that may act for further organisations.": "a browser has a session",
-    "The header `Idempotency-Key` must be 1 to {} printable ASCII characters.": "a form makes its own",
     "This is not a session.": "leads to signing in",
     "A session of the API is not one of a browser.": "leads to signing in",
     "{} {}: the handler takes {}, the path names {}": "said to whoever writes a call",
     "{} not found.": "what was not found is named: each has an entry",
-    "Not enough credits: this call needs {}, {} are available.": "refusals.words_of says it",
     "Repeat the call. A write that carries an Idempotency-Key happens once, however often it is repeated.": "for programs",
     "The query parameter `wait` goes with `sort=id` only.": "no page waits",
     "This is a test of your webhook endpoint. Nothing has happened.": "sent as an event",
