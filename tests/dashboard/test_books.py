@@ -378,7 +378,7 @@ def test_what_is_due_by_age_leads_to_the_documents_that_add_up_to_it(browser: Br
 
 def test_numbers_of_documents_and_accounts_stay_in_one_line() -> None:
     iban = "DE89 3704 0044 0532 0130 00"
-    assert unbroken(f"IBAN: {iban}, Name: A") == f'IBAN: <span class="whole">{iban}</span>, Name: A'
+    assert unbroken(f"IBAN: {iban}, Name: A") == f'IBAN: <span class="iban">{iban}</span>, Name: A'
     assert 'Zahlung <span class="whole">RE-2026-0141</span> &amp; Rest' in unbroken("Zahlung RE-2026-0141 & Rest")
     long = f"RE-{'1' * 30}"
     assert unbroken(long) == long

@@ -44,7 +44,7 @@ def linked(page: str) -> dict[str, str]:
     return {html.unescape(address): words for address, words in found}
 
 
-def amounts(browser: Browser, address: str, column: str = "Amount|Balance") -> list[Decimal]:
+def amounts(browser: Browser, address: str, column: str = "Amount|Open amount|Balance") -> list[Decimal]:
     """The amounts of the rows of a page, without the total."""
     page = browser.get(address).text.split('class="sum"', 1)[0]
     cells = re.findall(rf'<td class="amount" data-label="(?:{column})"><span class="money[^"]*">([^<]*)', page)

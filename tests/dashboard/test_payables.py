@@ -64,6 +64,8 @@ def test_the_overview_says_which_invoices_wait_until_somebody_has_decided(inbox:
 def test_what_cannot_be_read_is_said_on_the_page(inbox: Inbox, browser: Browser) -> None:
     page = _upload(browser, b"<html>Mahnung</html>")
     shown = browser.get(page).text
+    reason = re.findall(r'class="card .*?<p class="hint">([^<]+)</p>', shown, re.DOTALL)[0]
+    assert shown.count(reason) == 1, "once is enough"
     assert "Enter an invoice" in shown
     assert "<iframe" not in shown
     shown = browser.get(PATH).text

@@ -141,6 +141,7 @@ def test_due_dates_are_the_open_items_one_by_one(browser: Browser, books: Books)
 def test_vat_figures_are_those_of_the_api(browser: Browser, books: Books) -> None:
     page = browser.get("/dashboard/reports/vat")
     for span, days in (("", {}), ("q1", {"vonDatum": "2026-01-01", "bisDatum": "2026-03-31"}),
+                       ("t2", {"vonDatum": "2026-02-01", "bisDatum": "2026-04-30"}),
                        ("m2", {"vonDatum": "2026-02-01", "bisDatum": "2026-02-28"})):  # fmt: skip
         must = books.read("/v2/ledger-rewe-read/umsatzsteuer", **YEAR, **days)
         found = rows(browser.get(f"/dashboard/reports/vat.csv?span={span}"))

@@ -212,6 +212,9 @@ def test_a_refused_call_says_why_and_never_what_was_sent(
     listed = browser.get("/dashboard/requests").text
     assert "<code>creditor_iban</code>" in listed
     assert re.search(r"02/03/2026, 10:00:\d\d|2\sMar\s2026, 10:00:\d\d", listed)
+    listed = browser.get("/dashboard/requests", **{"accept-language": "de"}).text
+    assert "Unbekannt: Parameter" in listed
+    assert "Unknown" not in listed
     one = browser.get("/dashboard/requests/1").text
     assert "creditor_iban" in one
     assert "IBAN" in html.unescape(one)

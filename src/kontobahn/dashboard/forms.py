@@ -30,6 +30,8 @@ class Form:
         self.values: dict[str, list[str]] = {name: list(sent) for name, sent in (values or {}).items()}
         # By the name of the field; "" for what concerns the form as a whole.
         self.errors: dict[str, str] = {}
+        # The labels of the fields that the page shows, which what is wrong with them is listed by.
+        self.labels: dict[str, str] = {}
         # The page on which a provider explains what is wrong, if it names one.
         self.explained_at = ""
 
@@ -50,6 +52,11 @@ class Form:
     def fail(self, name: str, message: str) -> None:
         """Says what is wrong with a field; the first thing said stays."""
         self.errors.setdefault(name, message)
+
+    def labelled(self, name: str, label: str) -> str:
+        """Notes the label of a field, and returns it."""
+        self.labels[name] = label
+        return label
 
     def refusals(self, **names: str) -> Refusals:
         """Puts what an area refuses beside its field. `names` say which field of the form a field of the call is."""

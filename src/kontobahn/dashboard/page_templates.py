@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -35,8 +34,6 @@ _KEPT_TEXTS = 8192
 # Colours of clients, `tint-1` and so on.
 TINTS = 8
 _visit: ContextVar[Any] = ContextVar("visit")
-_NAMES_ITS_FIELD = re.compile(r'(<a href="#([^"]+)") data-names-its-field>')
-_LABEL = re.compile(r'<label for="([^"]+)">([^<]+)')
 # The first that occurs counts: most browsers also claim to be others.
 _BROWSERS = (
     ("Firefox/", "Firefox"), ("FxiOS/", "Firefox"), ("Edg/", "Edge"), ("EdgA/", "Edge"), ("OPR/", "Opera"),
@@ -218,15 +215,7 @@ def _without_values(language: Language, text: str) -> Markup:
 def render(template: str, values: dict[str, Any]) -> str:
     """`visit` among the values is also what the components see as `here()`: they are made once, not once a page."""
     _visit.set(values.get("visit"))
-    return _with_fields_named(environment(words.language()).get_template(template).render(values))
-
-
-def _with_fields_named(page: str) -> str:
-    """Names the field of each thing that is wrong with a form: its label is known only below the list of them."""
-    if not _NAMES_ITS_FIELD.search(page):
-        return page
-    labels = {field: f"{label.strip()}: " for field, label in _LABEL.findall(page)}
-    return _NAMES_ITS_FIELD.sub(lambda link: f"{link[1]}>{labels.get(link[2], '')}", page)
+    return environment(words.language()).get_template(template).render(values)
 
 
 # --- Names of browsers, in words that people recognise

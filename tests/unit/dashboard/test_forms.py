@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -12,6 +14,7 @@ from msgspec import Meta, Struct
 from kontobahn.dashboard import charts, words
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters
+from kontobahn.dashboard.page_templates import environment
 from kontobahn.errors import BadRequest, Conflict, Unavailable
 
 
@@ -32,6 +35,26 @@ def _english() -> None:
 
 def sent(**fields: str) -> Form:
     return Form({name: [value] for name, value in fields.items()})
+
+
+def test_what_is_wrong_is_listed_by_the_labels_of_the_fields_below_it() -> None:
+    fields = {"a": "First & last", "b": "Purpose", "c": "Kind", "d": "File"}
+    form = sent()
+    for name in fields:
+        form.fail(name, "Wrong.")
+    page = (
+        environment("en")
+        .from_string(
+            '{% import "parts.html" as parts %}{% call parts.checked(form) %}{{ parts.field(form, "a", a) }}'
+            '{{ parts.area(form, "b", b) }}{{ parts.select(form, "c", c, []) }}{{ parts.file(form, "d", d) }}{% endcall %}'
+        )
+        .render(form=form, **fields)
+    )
+    listed = re.findall(r'<a href="#f-(\w)">([^<]+)</a>', page)
+    assert {name: html.unescape(text) for name, text in listed} == {
+        name: f"{label}: Wrong." for name, label in fields.items()
+    }
+    assert page.index("</ul>") < page.index("<label")
 
 
 def test_a_form_is_read_as_people_type() -> None:

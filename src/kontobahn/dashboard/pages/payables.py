@@ -232,8 +232,8 @@ async def receive(visit: Visit) -> Response:
         query = FilesQuery(organization_id=visit.organization_id)
         answer = await routes.receive_file.handler(call, query=query, body=upload)
     except NoInvoice as refusal:
-        text = " ".join(one.message(words.language()) for one in refusal.findings[:3])
-        return visit.redirect(f"{PATH}/files/{refusal.extra['file_id']}", text, "bad")
+        # The page of the file says why.
+        return visit.redirect(f"{PATH}/files/{refusal.extra['file_id']}")
     except Refusal as error:
         visit.form.fail("", words_of(error))
     else:
