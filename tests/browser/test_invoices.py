@@ -38,6 +38,8 @@ def test_from_a_file_of_tickets_to_an_invoice(visitor: Visitor, tmp_path: Path) 
     page.get_by_role("button", name="Create the invoice").click()
     page.wait_for_url("**/dashboard/invoices/*")
     expect(page.locator("main")).to_contain_text("<i>P-1</i>")
+    # Elsewhere a frame around a PDF would be an empty box.
+    assert page.locator("iframe.document").is_visible() == page.evaluate("navigator.pdfViewerEnabled")
     answer = page.request.get(page.url + "/view")
     assert answer.headers["content-type"] == "application/pdf"
     assert answer.body().startswith(b"%PDF-")

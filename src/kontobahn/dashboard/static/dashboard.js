@@ -108,7 +108,7 @@
   }
 
   // Where a browser shows no PDF, as on many phones, a frame around one stays empty; beside it is a link to the file.
-  if (!navigator.pdfViewerEnabled) $$(".document").forEach((frame) => { frame.hidden = true; });
+  if (navigator.pdfViewerEnabled === false) $$(".document").forEach((frame) => { frame.hidden = true; });
 
   // --- Passkeys: the browser answers our challenge, and the form takes the answer along
 
