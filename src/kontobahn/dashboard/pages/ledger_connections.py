@@ -360,6 +360,7 @@ async def ask_to_close(visit: Visit, id: str) -> Response:
         text=_("Nothing is deleted. The books can neither be read nor written until somebody opens them again."),
         button=_("Close the books"),
         back=f"{PATH}/{found.id}",
+        ends=False,
     )
 
 
