@@ -12,7 +12,8 @@ Language = Literal["de", "en"]
 # form: something to type; choice: one of several methods, devices, accounts; image and flicker: a code to scan, and something to type;
 # decoupled: a confirmation elsewhere, which is asked for again and again; redirect: a page of the bank.
 StepKind = Literal["form", "choice", "image", "flicker", "decoupled", "redirect"]
-FieldKind = Literal["text", "digits", "secret", "check"]
+# A long one is seen as a whole, in several lines.
+FieldKind = Literal["text", "long", "digits", "secret", "check"]
 MAX_FIELD_LENGTH = 200
 # Pages of banks and providers send a person back to this path; the provider's name follows.
 RETURN_PATH = "/banking/return"

@@ -77,7 +77,10 @@ class Person(Customer):
     def shown(self) -> dict[str, str]:
         """By name: what stands in the fields of the form."""
         page = httpx.get(self.url, **_BROWSER).text
-        return {name: html.unescape(value) for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', page)}
+        fields = re.findall(r'name="(\w+)" value="([^"]*)"', page) + re.findall(
+            r'<textarea id="(\w+)"[^>]*>([^<]*)', page
+        )
+        return {name: html.unescape(value) for name, value in fields}
 
     def send_sheet(self, **other: str) -> str:
         sheet = {"bank": "Fakebank", "url": self.line.url, "host": self.bank.host, "partner": PARTNER, "user": USER,

@@ -193,8 +193,10 @@ def comparison_step(proposed: Mapping[str, str]) -> Step:
         " differs, nothing is connected.",
     )
     fields = (
-        Field("x002", Words("Hashwert Authentifikation (X002)", "Hash for authentication (X002)"), max_length=200),
-        Field("e002", Words("Hashwert Verschlüsselung (E002)", "Hash for encryption (E002)"), max_length=200),
+        Field(
+            "x002", Words("Hashwert Authentifikation (X002)", "Hash for authentication (X002)"), "long", max_length=200
+        ),
+        Field("e002", Words("Hashwert Verschlüsselung (E002)", "Hash for encryption (E002)"), "long", max_length=200),
     )
     return Step(
         "form", Words("Schlüssel der Bank vergleichen", "Compare the bank's keys"), hint=hint,
