@@ -42,10 +42,23 @@ def test_banks_that_need_a_person_are_named_and_the_others_are_not(service: Serv
     browser = Browser(service)
     browser.sign_in(EMAIL)
     said = re.findall(
-        r"(\w+) (?:needs you to sign in|has switched off)|The consent at (\w+) ends on", browser.get("/dashboard").text
+        r"(\w+) (needs you to sign in|has switched off)|The consent at (\w+) (ends|ended) on",
+        browser.get("/dashboard").text,
     )
-    named = {reconnect or ends for reconnect, ends in said}
-    assert named == {"Signbank", "Offbank", "Endbank", "Pastbank", "Waitbank"}
+    assert {(name or consent, does or ends) for name, does, consent, ends in said} == {
+        ("Signbank", "needs you to sign in"), ("Waitbank", "needs you to sign in"), ("Offbank", "has switched off"),
+        ("Endbank", "ends"), ("Pastbank", "ended"),
+    }  # fmt: skip
+
+
+def test_a_consent_that_is_over_is_said_to_have_ended_above_every_page(service: Service) -> None:
+    owner = service.organization()
+    service.db.write_now(connect, owner.id, "Pastbank", "active", service.clock.now())
+    service.user(owner, EMAIL)
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    for page in ("/dashboard", "/dashboard/payments"):
+        assert "The consent at Pastbank ended on" in browser.get(page).text
 
 
 def test_a_consent_that_is_over_has_no_days_left(service: Service) -> None:

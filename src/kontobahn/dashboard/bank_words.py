@@ -4,7 +4,6 @@ transaction is matched."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple
 
@@ -70,7 +69,7 @@ def chips(filters: Filters[Any], accounts: Mapping[str, str], states: Mapping[st
             return _(states.get(text, text))
         if name == "account":
             return accounts.get(text, text)
-        return figures.day(date.fromisoformat(text)) if name in ("from_date", "to_date") else text
+        return text
 
     return filters.chips(labels, shown)
 
@@ -238,7 +237,7 @@ CLASSES = {
     "A3": N_("Number and payer fit, less Skonto in time"),
     "A4": N_("Several numbers, and their sum fits"),
     "A5": N_("The return of a payment that was matched"),
-    "B1": N_("The number fits, something else does not"),
+    "B1": N_("The number fits, the rest needs a look"),
     "B2": N_("A known payer, and one amount that fits"),
     "B3": N_("A known payer, and one sum that fits"),
     "B4": N_("Only a name, or a number with a slip"),

@@ -24,6 +24,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
 MAX_WORDS = 8
 MAX_TYPED = 200
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _AMOUNT = re.compile(r"[-+−]?[0-9][0-9.,\s\u00a0\u202f]*(€|EUR)?", re.IGNORECASE)
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{4,30}", re.IGNORECASE)
 
@@ -82,9 +83,9 @@ class Filters(Generic[S]):
         return f"{self._path}?{query}" if query else self._path
 
     def chips(self, labels: Mapping[str, str], show: Callable[[str, str], str] = lambda name, text: text) -> list[Chip]:
-        """One for each filter that is set and has a label; `show` turns a value into words."""
+        """One for each filter that is set and has a label; `show` turns a value into words, unless it is a day."""
         return [
-            Chip(labels[name], ", ".join(show(name, text) for text in values), self.url(**{name: None}))
+            Chip(labels[name], ", ".join(_day(text) or show(name, text) for text in values), self.url(**{name: None}))
             for name, values in self._set().items()
             if name in labels
         ]
@@ -161,6 +162,14 @@ class Filters(Generic[S]):
 
 
 # --- Words typed into the one search field of a list: an amount, an IBAN or words. Every word must be found.
+
+
+def _day(text: str) -> str | None:
+    """Returns a day of an address as people write it; None for anything else."""
+    try:
+        return figures.day(date.fromisoformat(text)) if _DAY.fullmatch(text) else None
+    except ValueError:
+        return None
 
 
 def search_words(typed: str) -> list[Word]:

@@ -36,6 +36,7 @@ class Attention(NamedTuple):
     name: str
     url: str
     at: int | None = None
+    is_over: bool = False
 
 
 def find_attention(tx: Tx, organization_id: str) -> list[Attention]:
@@ -49,7 +50,8 @@ def find_attention(tx: Tx, organization_id: str) -> list[Attention]:
         elif bank.status == "disabled":
             found.append(Attention("bank_off", name, url))
         else:
-            found.append(Attention("consent_ends", name, url, bank.consent_expires_at))
+            ends = bank.consent_expires_at
+            found.append(Attention("consent_ends", name, url, ends, is_over=ends is not None and ends <= tx.now))
     closed = ledger_connections.closed(tx, organization_id)
     for books in ledger_connections.listing(tx, (organization_id,)):
         if books.status in ("expired", "revoked", "error") and books.id not in closed:
@@ -93,6 +95,8 @@ class Todo(NamedTuple):
     came: int = 0
     went: int = 0
     at: int | None = None
+    # A consent that has ended.
+    is_over: bool = False
     # Of a payment to release: who made it, and may therefore not.
     maker: str | None = None
 
@@ -107,7 +111,9 @@ class Said(NamedTuple):
 
 
 def find(tx: Tx, organization_id: str) -> list[Todo]:
-    found = [Todo(one.kind, one.name, one.url, at=one.at) for one in find_attention(tx, organization_id)]
+    found = [
+        Todo(one.kind, one.name, one.url, at=one.at, is_over=one.is_over) for one in find_attention(tx, organization_id)
+    ]
     open_money = matching.unmatched(tx, organization_id)
     if open_money.transactions:
         found.append(
@@ -217,6 +223,13 @@ def _said_of_work(item: Todo) -> Said | None:
     return None
 
 
+def _words_of_consent(item: Todo) -> str:
+    day = figures.day(item.at or 0)
+    if item.is_over:
+        return _("The consent at %(name)s ended on %(day)s.", name=item.name, day=day)
+    return _("The consent at %(name)s ends on %(day)s.", name=item.name, day=day)
+
+
 def _said_of_connections(item: Todo) -> Said:
     name = item.name
     if item.kind == "bank_reconnect":
@@ -224,8 +237,7 @@ def _said_of_connections(item: Todo) -> Said:
     if item.kind == "bank_off":
         return Said(_("%(name)s has switched off the connection.", name=name), "", _("Look at it"), True)
     if item.kind == "consent_ends":
-        text = _("The consent at %(name)s ends on %(day)s.", name=name, day=figures.day(item.at or 0))
-        return Said(text, "", _("Renew"), True)
+        return Said(_words_of_consent(item), "", _("Renew"), True)
     if item.kind == "ledger_reconnect":
         return Said(_("The accounting connection “%(name)s” must be renewed.", name=name), "", _("Renew"), True)
     if item.kind == "receiver_stopped":

@@ -125,6 +125,12 @@ def test_a_filter_is_an_address_and_a_chip() -> None:
     assert not filters(other="x").is_set
 
 
+def test_a_chip_shows_a_day_as_people_write_it() -> None:
+    for typed in ("20261231", "2026-13-01"):
+        chips = filters(from_date="2026-12-31", q=typed).chips({"from_date": "From", "q": "Search"})
+        assert {chip.label: chip.value for chip in chips} == {"From": "31 Dec 2026", "Search": typed}
+
+
 def test_a_filter_that_makes_no_sense_is_said_and_left_out() -> None:
     found = filters(q="x", from_date="yesterday")
     assert found.wanted == Wanted(q="x")

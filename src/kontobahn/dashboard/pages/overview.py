@@ -261,6 +261,9 @@ def _period(span: Span) -> str:
 
 
 def _use_chart(use: list[DayUse]) -> Any:
+    """Nothing, as long as nothing was called."""
+    if not any(day.calls for day in use):
+        return ""
     bars = [
         charts.Bar(
             figures.short_day(day.day),
