@@ -570,7 +570,7 @@ def test_the_page_shows_who_asks_and_offers_what_the_person_may_pass_on(
     port = f"{LOOPBACK.replace('127.0.0.1', '127.0.0.1:49152')}"
     shown = page_for(browser, maker.request(scope="payments", redirect_uri=port))
     assert shown.status_code == 200
-    for text in (HOST, "a program on your own machine", "Muster GmbH", "ledger:read", "It never pays."):
+    for text in (HOST, "a program on your own machine", "Muster GmbH", "read the books: accounts", "It never pays."):
         assert text in shown.text
     assert "<b>Bank" not in shown.text
     assert "\u202e" not in shown.text

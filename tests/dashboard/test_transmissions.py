@@ -41,7 +41,7 @@ def test_each_state_is_shown_with_its_protocol_and_what_to_do(
         page = html.unescape(browser.get(f"{path}/transmissions").text)
         for shown in (
             "done in part", "Enter that alone", "refused", "wurde nicht verarbeitet!", "under way", "waiting",
-            "Hauptkasse: Barverkauf 3.00", CLIENT,
+            "Hauptkasse: Barverkauf 3,00 €", CLIENT,
         ):  # fmt: skip
             assert shown in page, shown
         datev.ledger_jobs.jobs.clear()
@@ -78,7 +78,7 @@ def test_a_cash_entry_with_its_receipt_is_sent_from_the_page_and_its_state_shown
             ("Nebenkasse", 1250, "Verkauf")
         ]
         listed = browser.get(done.headers["location"])
-        assert "Nebenkasse: Verkauf 12.50" in listed.text
+        assert "Nebenkasse: Verkauf 12,50 €" in listed.text
         assert "wurde empfangen!" in listed.text
         assert browser.get(link(listed, "/cash-book/receipts/")).content == PDF
         monkeypatch.setattr(transmissions, "WAIT_SECONDS", 0.0)

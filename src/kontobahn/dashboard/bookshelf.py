@@ -27,6 +27,7 @@ from kontobahn.ledger.buchungen import EUR
 from kontobahn.ledger.connections import open_books
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.faelligkeiten import Faelligkeiten
+from kontobahn.ledger.konto import readable
 from kontobahn.ledger.opos import OposSelection
 from kontobahn.ledger.provider import ClientBooks
 from kontobahn.ledger.wire import Umsatzsteuer
@@ -127,6 +128,12 @@ class OpenItem(NamedTuple):
     def left(self) -> int:
         return self.amount - self.matched
 
+    @property
+    def partner(self) -> str:
+        """The name; without one the account as the client writes it."""
+        digits = self.books.konto_laenge
+        return self.name or (readable(self.konto, digits) if digits else self.konto)
+
 
 class Expected(NamedTuple):
     """Money that is expected on a day, and why."""
@@ -141,7 +148,7 @@ class Expected(NamedTuple):
     def name(self) -> str:
         """With whom."""
         if self.item:
-            return self.item.name or self.item.konto
+            return self.item.partner
         return self.payable.row.creditor_name if self.payable else self.recurring.name if self.recurring else ""
 
 

@@ -28,7 +28,7 @@ from kontobahn.dashboard.declare import ROOT
 STATIC = Path(__file__).parent / "static"
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 # The space around a sign that separates rules, their parts, or a property from its value.
-_SPACE = re.compile(rb"\s*([{};,]|(?<=[\w-]):(?= ))\s*")
+_SPACE = re.compile(rb"\s*([{};,>]|(?<=[\w-]):(?= ))\s*")
 # The last sign of a rule, and the nought before a point.
 _NEEDLESS = re.compile(rb";(?=\})|(?<![\d.])0(?=\.\d)")
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}

@@ -323,8 +323,8 @@ def page_for(visit: Visit, error: KontobahnError) -> Response:
     says_more = status not in (405, 503) and not str(error).endswith(("not found.", "no such page."))
     shown = words_of(error) if says_more else ""
     title, to_do = _(_TITLES.get(status, _TITLES[400])), _(_WHAT_TO_DO.get(status, ""))
-    if status == 404 and shown:
-        # It says itself why there is no such page.
+    if status in (404, 429) and shown:
+        # It says itself why there is no such page, or when to try again.
         to_do = ""
     response = _error_page(
         visit, status, title, shown, to_do, str(error.extra.get("reconnectUrl", "")), help_url_of(error)

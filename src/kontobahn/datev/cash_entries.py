@@ -60,7 +60,8 @@ class Way(Struct):
 
 def outgoing(connection: ConnectionRef, client_id: str, entry: CashEntry, now: int) -> Outgoing:
     day_of_entry(entry, now)
-    title = f"{entry.kassenname}: {entry.lines[0].belegtext} {money.from_minor(entry.betrag)}"
+    amount = money.amount_text(entry.betrag).replace(".", ",")
+    title = f"{entry.kassenname}: {entry.lines[0].belegtext} {amount} €"
     content = msgspec.json.encode(entry._replace(images=())).decode()
     return Outgoing(connection, client_id, "KASSENBUCH", title, content, entry.images)
 

@@ -48,7 +48,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "charges_minor": ("Zuschläge", "Charges"), "net_minor": ("Summe netto", "Total without VAT"),
     "vat_minor": ("Umsatzsteuer", "VAT"), "gross_minor": ("Summe brutto", "Total with VAT"),
     "prepaid_minor": ("Bereits gezahlt", "Paid already"), "rounding_minor": ("Rundung", "Rounding"),
-    "due_minor": ("Zahlbetrag", "Amount due"), "payment": ("Zahlung", "Payment"), "terms": ("Zahlungsbedingungen", "Terms"),
+    "due_minor": ("Zahlbetrag", "Amount due"), "payment": ("Zahlung", "Payment"), "terms": ("Zahlungs\u00adbedingungen", "Terms"),
     "means": ("Zahlungsart", "Means of payment"), "reference": ("Verwendungszweck", "Remittance information"),
     "iban": ("Konto", "Account"), "mandate": ("Lastschriftmandat", "Direct debit mandate"),
     "attachments": ("Anlagen", "Attachments"), "vat_id": ("USt-IdNr.", "VAT id"), "tax_number": ("Steuernummer", "Tax number"),

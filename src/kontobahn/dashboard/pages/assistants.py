@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from kontobahn import limits
 from kontobahn.access import audit
+from kontobahn.access.principal import MEANINGS
 from kontobahn.api.wire import Text
 from kontobahn.assistants import access, authorization, grants, prepared
 from kontobahn.assistants.authorization import FIELDS, ClientDocuments, Received, is_loopback
@@ -22,7 +23,7 @@ from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments.wire import PaymentApiQuery
 from kontobahn.clock import DAY
 from kontobahn.dashboard import books as book_pages
-from kontobahn.dashboard import form_keys, refusals
+from kontobahn.dashboard import figures, form_keys, refusals
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.pages.payments import created_words
 from kontobahn.dashboard.visit import Visit
@@ -57,11 +58,11 @@ class Consent(Struct):
 
 
 class Choice(NamedTuple):
-    """A preset that the person may choose, and the scopes that it has."""
+    """A preset that the person may choose, and the meaning of its scopes."""
 
     preset: Preset
     text: str
-    scopes: str
+    meanings: str
 
 
 @page("/assistants/authorize", own=True, help="assistants")
@@ -96,12 +97,15 @@ async def _ask(visit: Visit, received: Received) -> Response:
         may_switch=visit.may("admin"),
         answer_host=None if is_loopback(received.redirect_uri) else redirect.hostname,
         choices=[
-            Choice(preset, _(PRESET_NAMES[preset]), ", ".join(SCOPES_OF[preset]))
+            Choice(
+                preset, _(PRESET_NAMES[preset]), "; ".join(refusals.refusal(MEANINGS[one]) for one in SCOPES_OF[preset])
+            )
             for preset in authorization.offered(visit.principal, asked)
         ],
         wanted=grants.find_preset(visit.form.text("preset")) or authorization.offered(visit.principal, asked)[-1],
         days=grants.GRANT_TIME // DAY,
         group=group,
+        minutes=figures.number((Decimal(group.window_seconds) / 60).quantize(Decimal("0.1")).normalize()),
         clients=[(_value_of(client), client.name, client.client_id) for client in clients[:MAX_CLIENTS]],
         more_clients=max(0, len(clients) - MAX_CLIENTS),
         fields={name: (visit.form.values or visit.query).get(name, [""])[-1] for name in FIELDS},

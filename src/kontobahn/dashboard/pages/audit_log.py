@@ -262,6 +262,7 @@ ACCOUNT = "konto"
 _AMOUNTS = ("amount", "payment_limit", "daily_limit", "old", "new")
 _CHOICES = {
     "booked_by": {"adviser": N_("tax adviser"), "kontobahn": "Kontobahn"},
+    "versteuerung": {"soll": "Sollversteuerung", "ist": "Istversteuerung"},
     "book_on": {"acceptance": N_("acceptance"), "release": N_("release")},
 }
 _PEOPLE = ("user_id", "with_user", "maker")

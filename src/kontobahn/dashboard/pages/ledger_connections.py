@@ -451,6 +451,7 @@ async def ask_to_send_again(visit: Visit, id: str, sent: str) -> Response:
         text=_("Look at the accounting provider first whether the batch is there: if it is, everything would be booked twice."),
         button=_("Send again"),
         back=f"{PATH}/{id}/transmissions",
+        ends=False,
     )  # fmt: skip
 
 
