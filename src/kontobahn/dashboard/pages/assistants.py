@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -96,12 +97,7 @@ async def _ask(visit: Visit, received: Received) -> Response:
         is_enabled=await visit.read(access.is_enabled, organization_id),
         may_switch=visit.may("admin"),
         answer_host=None if is_loopback(received.redirect_uri) else redirect.hostname,
-        choices=[
-            Choice(
-                preset, _(PRESET_NAMES[preset]), "; ".join(refusals.refusal(MEANINGS[one]) for one in SCOPES_OF[preset])
-            )
-            for preset in authorization.offered(visit.principal, asked)
-        ],
+        choices=_choices(authorization.offered(visit.principal, asked)),
         wanted=grants.find_preset(visit.form.text("preset")) or authorization.offered(visit.principal, asked)[-1],
         days=grants.GRANT_TIME // DAY,
         group=group,
@@ -110,6 +106,17 @@ async def _ask(visit: Visit, received: Received) -> Response:
         more_clients=max(0, len(clients) - MAX_CLIENTS),
         fields={name: (visit.form.values or visit.query).get(name, [""])[-1] for name in FIELDS},
     )
+
+
+def _choices(offered: Sequence[Preset]) -> list[Choice]:
+    """Each says what it has beyond the one before it."""
+    found: list[Choice] = []
+    told: set[str] = set()
+    for preset in offered:
+        what = "; ".join(refusals.refusal(MEANINGS[scope]) for scope in SCOPES_OF[preset] if scope not in told)
+        found.append(Choice(preset, _(PRESET_NAMES[preset]), _("also: %(what)s", what=what) if told else what))
+        told.update(SCOPES_OF[preset])
+    return found
 
 
 def _value_of(client: LedgerClient) -> str:
