@@ -22,6 +22,7 @@ from tests.bank_builder import IBAN, SECOND_IBAN, account_facts, facts, order
 from tests.file_bank import import_file
 from tests.harness import Organization, Service
 from tests.interleaving import on_postgres, overlap
+from tests.ledger_builder import Books
 from tests.reconciliation_desk import Clerk, item, paid
 from tests.statement_builder import DAY as STATED
 from tests.statement_builder import Booking, Sheet, camt, follow_up
@@ -170,6 +171,74 @@ def test_two_matches_of_one_booking_stand_against_it(service: Service, owner: Or
     assert (refused.status_code, twin["id"] in refused.text) == (409, True)
     assert twins.preview(clerk.account, other)["problems"]
     assert twins.state() == before
+
+
+@pytest.mark.either_engine
+def test_matches_in_different_books_stand_against_it_and_in_the_same_they_follow(
+    service: Service, owner: Organization
+) -> None:
+    clerk = Clerk(service, paid(119_00, "RE-2026-00123"), owner=owner)
+    twins = Twins(service, owner, sheet=None)
+    [other] = [row["id"] for row in twins.listed() if row["id"] != clerk.account]
+    elsewhere = Books(service, owner)
+
+    def problems(account: str, merged: str) -> list[str]:
+        return list(twins.preview(account, merged)["problems"])
+
+    def set_up(books: Books) -> None:
+        body = {"connection_id": books.connection_id, "konto": "1200"}
+        assert clerk.call("PUT", f"accounts/{other}", json=body).status_code == 200
+
+    set_up(elsewhere)
+    assert problems(other, clerk.account) == []
+    match = clerk.by_hand(119.0, item("RE-2026-00123", 119.0)).json()["data"]["id"]
+    [reason] = problems(other, clerk.account)
+    assert "different books" in reason
+    assert twins.send(other, clerk.account).json()["error"] == reason
+    assert problems(clerk.account, other) == [], "the one that goes has no match"
+    set_up(clerk.books)
+    before = twins.state()
+    made = twins.merge(other, clerk.account)
+    assert [one["account_id"] for one in clerk.read("accounts")] == [other]
+    assert [one["account_id"] for one in clerk.read("matches")] == [other]
+    assert twins.undo(made).status_code == 200
+    assert twins.state() == before
+    assert clerk.undo(match).status_code == 200
+
+
+@pytest.mark.either_engine
+def test_what_was_decided_of_either_booking_is_so_again_and_a_proposal_is_made_anew(
+    service: Service, owner: Organization
+) -> None:
+    clerk = Clerk(service, paid(119_00, "RE-2026-00123"), paid(-7_00, "privat"), owner=owner)
+    stated = service.get(TRANSACTIONS, owner.key, params={"account_id": clerk.account}).json()["data"]
+    same = [facts(round(row["amount"] * 100), row["description"], row["made_on"], provider_ref=row["id"]) for row in stated]
+    twins = Twins(service, owner, *same, sheet=None)
+    [other] = [row["id"] for row in twins.listed() if row["id"] != clerk.account]
+    body = {"connection_id": clerk.books.connection_id, "konto": "1200"}
+    assert clerk.call("PUT", f"accounts/{other}", json=body).status_code == 200
+
+    def states(account: str) -> dict[float, str]:
+        asked = {"account_id": account, "trial": False}
+        assert clerk.call("POST", "runs", json=asked).status_code == 201
+        return now(account)
+
+    def now(account: str) -> dict[float, str]:
+        return {row["amount"]: row["status"] for row in clerk.read("transactions", account_id=account)}
+
+    for account in (clerk.account, other):
+        states(account)
+        [private] = [row["id"] for row in clerk.read("transactions", account_id=account) if row["amount"] == -7.0]
+        assert clerk.call("PUT", f"transactions/{private}", json={"status": "ignored"}).status_code == 200
+    before = {account: now(account) for account in (clerk.account, other)}
+    assert before[clerk.account] == before[other] == {0.01: "open", 119.0: "proposed", -7.0: "ignored"}
+    made = twins.merge(clerk.account, other)
+    assert made["counts"]["same"] == 3
+    assert now(clerk.account) == before[clerk.account]
+    assert twins.undo(made).status_code == 200
+    assert now(clerk.account) == before[clerk.account]
+    assert now(other) == {**before[other], 119.0: "open"}
+    assert states(other) == before[other]
 
 
 def test_a_third_one_follows_through_two_merges(service: Service, owner: Organization) -> None:

@@ -29,11 +29,12 @@ ORDER = PaymentOrder(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("action", ["start_connect", "fetch", "refresh"])
+@pytest.mark.parametrize("action", ["start_connect", "proceed", "fetch", "refresh"])
 def test_it_reaches_no_bank_and_says_what_to_do(action: str) -> None:
     files = FilesProvider(30)
     calls: dict[str, Any] = {
         "start_connect": lambda: files.start_connect(ConnectRequest("pending_x", "partner", None, (), None)),
+        "proceed": lambda: files.proceed(b"", {}),
         "fetch": lambda: files.fetch("c"),
         "refresh": lambda: files.refresh("c", "manual"),
     }
@@ -73,6 +74,23 @@ def test_an_order_carries_its_address_bank_and_day() -> None:
         assert text in file
 
 
-def test_nothing_is_ever_delivered_for_it() -> None:
+@pytest.mark.parametrize(
+    ("details", "left_out"),
+    [
+        ({}, ()),
+        ({"creditor_country_code": "DE"}, ("creditor_country_code",)),
+        ({"creditor_country_code": "DE", "creditor_address": {"town_name": "Köln"}}, ()),
+        ({"creditor_agent_name": "Musterbank"}, ("creditor_agent_name",)),
+    ],
+)
+def test_what_a_file_has_no_place_for_is_named(details: dict[str, Any], left_out: tuple[str, ...]) -> None:
+    file = FilesProvider(30).order_file("M-1", START, [ORDER._replace(details=details)])
+    assert file.left_out == ({ORDER.end_to_end_id: left_out} if left_out else {})
+
+
+def test_nobody_comes_back_to_it_and_nothing_is_ever_delivered_for_it() -> None:
+    files = FilesProvider(30)
+    with pytest.raises(ProviderRefused, match="from a file"):
+        asyncio.run(files.returned({"state": "x"}))
     with pytest.raises(BadSignature):
-        FilesProvider(30).read_webhook(Delivery("", "", {}, b"{}"))
+        files.read_webhook(Delivery("", "", {}, b"{}"))
