@@ -151,6 +151,30 @@ _RECONCILIATION = Subject(
     ),
     ("tests/api/reconciliation/test_acting.py", "tests/api/reconciliation/test_store.py"),
 )
+_BATCHES = Subject(
+    (
+        "tests/api/reconciliation/test_batches.py",
+        "tests/api/reconciliation/test_paid_meanwhile.py",
+        "tests/dashboard/test_client_board.py",
+        "tests/dashboard/test_reconciliation.py",
+        "tests/providers/datev/test_files.py::test_a_batch_that_failed_is_to_be_fetched_or_sent_again_and_never_both",
+        "tests/providers/datev/test_files.py::test_matches_are_handed_over_by_the_service_where_it_is_booked_and_as_a_file_elsewhere",
+    )
+)
+_MATCHES = Subject(
+    (
+        "tests/api/reconciliation/test_acting.py",
+        "tests/api/reconciliation/test_batches.py",
+        "tests/api/reconciliation/test_decisions.py",
+        "tests/api/reconciliation/test_standing.py",
+        "tests/api/reconciliation/test_store.py",
+        "tests/dashboard/test_notices.py::test_money_is_told_when_it_has_waited_for_a_week_and_once_a_week",
+        "tests/dashboard/test_partner_statement.py",
+        "tests/dashboard/test_reconciliation.py",
+        "tests/dashboard/test_sandbox.py::test_everything_of_the_bank_says_what_it_is_and_can_be_removed",
+    ),
+    ("tests/api/reconciliation/test_acting.py", "tests/api/reconciliation/test_store.py"),
+)
 _PEOPLE = Subject(
     (
         "tests/dashboard/test_second_factor.py",
@@ -230,8 +254,11 @@ _REPORTS = Subject(
     ),
     ("tests/api/banking/test_connection_races.py",),
 )
-_ENABLE_BANKING = Subject(("tests/unit/banking/test_enable_banking.py", "tests/providers/enable_banking"))
-_SALT_EDGE = Subject(("tests/providers/salt_edge",))
+_IMPOSSIBLE_ORDERS = "tests/providers/banking/test_contract.py::test_an_impossible_order_is_refused_and_does_not_exist"
+_ENABLE_BANKING = Subject(
+    ("tests/unit/banking/test_enable_banking.py", "tests/providers/enable_banking", _IMPOSSIBLE_ORDERS)
+)
+_SALT_EDGE = Subject(("tests/providers/salt_edge", _IMPOSSIBLE_ORDERS))
 _FINTS = Subject(("tests/providers/fints",))
 
 _PAYABLES = Subject(
@@ -311,6 +338,9 @@ _MONEY: dict[str, Subject] = {
     ),
     "reconciliation/core/*.py": _MATCHER,
     "reconciliation/account_merges.py": _ACCOUNT_MERGES,
+    "reconciliation/batch_store.py": _BATCHES,
+    "reconciliation/report.py": Subject(("tests/api/reconciliation/test_standing.py",)),
+    "reconciliation/store.py": _MATCHES,
     "reconciliation/*.py": _RECONCILIATION,
     "banking/payments/bank.py": _PAYMENTS_AND_ORDERS,
     "banking/payments/order_files.py": _ORDERS,

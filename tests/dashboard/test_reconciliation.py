@@ -86,18 +86,24 @@ def test_from_setting_up_to_handing_over(service: Service) -> None:
     rest = {"kind2": "on_account", "konto2": "10010", "amount2": "1,00"}
     assert "The payment is matched." in person.do(f"{second}/by-hand", **{**by_hand, **rest})
     assert "The transaction is left out." in person.do(f"{person.of(-7_00)}/leave-out", status="ignored")
-    assert re.search(r"match(es)? .*handed over", person.get("/dashboard").text)
+    assert re.search(r"2 matches .*handed over", person.get("/dashboard").text)
     before = person.get("/dashboard/handovers").text
     assert "to be handed over." in before
     key = re.findall(r'name="once" value="([^"]+)"', before)[0]
     page = person.do("/dashboard/handovers", account_id=person.desk.account, once=key)
     assert "Every match is handed over." in person.get("/dashboard/handovers").text
+    assert not re.search(r"match(es)? .*handed over", person.get("/dashboard").text)
     assert all(text in page for text in ("The matches are handed over.", "DATEV file", "RE-2026-00123", "219.00"))
     [batch] = set(re.findall(r"/dashboard/handovers/[0-9a-f-]{36}", page))
     assert person.get(f"{batch}/file").content.startswith(b'"EXTF"')
     assert "RE-2026-00124" in person.get(f"{batch}/list.csv").text
     [match] = re.findall(r'name="match" value="([^"]+)"', person.get(first).text)
     assert "The match is undone." in person.do(f"{first}/undo", match=match, reason="anderer Kunde")
+    key = re.findall(r'name="once" value="([^"]+)"', person.get("/dashboard/handovers").text)[0]
+    page = person.do("/dashboard/handovers", account_id=person.desk.account, once=key)
+    [taken_back] = set(re.findall(r"/dashboard/handovers/[0-9a-f-]{36}", page))
+    listed = re.findall(r"/dashboard/handovers/[0-9a-f-]{36}", person.get("/dashboard/handovers").text)
+    assert list(dict.fromkeys(listed)) == [taken_back, batch], "the latest first"
 
 
 @one_engine

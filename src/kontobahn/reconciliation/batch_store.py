@@ -147,7 +147,7 @@ _HANDED_OVER = (
 )
 _BY_THE_SAME = (
     "EXISTS (SELECT 1 FROM recon_batch_matches b JOIN recon_batches o ON o.organization_id = b.organization_id AND o.id = b.batch_id"
-    " WHERE b.organization_id = recon_matches.organization_id AND b.match_id = recon_matches.id AND b.is_undo = 0 AND o.booked_by = ?)"
+    " WHERE b.organization_id = recon_matches.organization_id AND b.match_id = recon_matches.id AND o.booked_by = ?)"
 )
 
 

@@ -356,7 +356,7 @@ def matches_of_items(tx: Tx, client: Client, keys: Iterable[Key]) -> dict[Key, l
         rows = tx.all(
             "SELECT m.transaction_id, m.made_on, m.payer, l.amount_minor,"
             " CASE WHEN EXISTS (SELECT 1 FROM recon_batch_matches b WHERE b.organization_id = m.organization_id"
-            " AND b.match_id = m.id AND b.is_undo = 0) THEN 1 ELSE 0 END"
+            " AND b.match_id = m.id) THEN 1 ELSE 0 END"
             " FROM recon_lines l JOIN recon_matches m ON m.organization_id = l.organization_id AND m.id = l.match_id"
             " WHERE l.organization_id = ? AND l.konto = ? AND l.beleg = ? AND l.kind = 'item'"
             " AND m.connection_id = ? AND m.client_id = ? AND m.undo_id IS NULL ORDER BY m.id",

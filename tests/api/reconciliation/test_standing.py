@@ -12,6 +12,7 @@ from kontobahn.reconciliation.core.model import Line
 from kontobahn.reconciliation.decisions import _still_pending
 from kontobahn.reconciliation.inputs import booked_of
 from kontobahn.reconciliation.store import Taken
+from tests.bank_builder import SECOND_IBAN, Bank, account_facts
 from tests.harness import Service
 from tests.reconciliation_desk import OTHER, Clerk, item, paid, refused
 
@@ -70,21 +71,28 @@ def test_settings_are_shown_as_they_were_made_and_the_change_is_on_record(servic
 @pytest.mark.either_engine
 def test_the_report_counts_what_stands_and_what_was_taken_back(service: Service) -> None:
     desk = Clerk(
-        service, paid(119_00, "RE-2026-00123"), paid(238_00, "RE-2026-00124"), paid(50_00, "RE-2026-00125", "X", OTHER),
-        automatic_classes=["A2"],
+        service, paid(119_00, "RE-2026-00123"), paid(238_00, "RE-2026-00124"), paid(77_00, "RE-2026-00126"),
+        paid(50_00, "RE-2026-00125", "X", OTHER), automatic_classes=["A2"],
     )  # fmt: skip
-    assert desk.store_run()["matched"] == 2
+    desk.books.post("2026-02-13 S 10010 8400 77,00 RE-2026-00126 Rechnung")
+    assert desk.store_run()["matched"] == 3
     assert desk.confirm(50).status_code == 201
     by_amount = {one["lines"][0]["amount"]: one["id"] for one in desk.read("matches")}
     assert desk.undo(by_amount[119]).status_code == 200
     found = desk.read("report", account_id=desk.account)
     classes = {row.pop("evidence_class"): row for row in found["classes"]}
     assert classes == {
-        "A2": {"matches": 2, "automatic": 2, "amount": 238, "undone": 1},
+        "A2": {"matches": 3, "automatic": 3, "amount": 315, "undone": 1},
         "B1": {"matches": 1, "automatic": 0, "amount": 50, "undone": 0},
     }
-    assert (found["automatic"], found["automatic_undone"], found["undone_per_thousand"]) == (2, 1, 500)
+    assert (found["automatic"], found["automatic_undone"], found["undone_per_thousand"]) == (3, 1, 333.3)
     assert (found["confirmed"], found["confirmed_first"], found["rejected"]) == (1, 1, 0)
+    # With the cent that every account here begins with.
+    assert found["transactions"] == {"open": 2, "proposed": 0, "matched": 3, "ignored": 0, "booked": 0}
+    Bank(service).connected(desk.owner, accounts=[account_facts(iban=SECOND_IBAN)])
+    listed = service.get("/v2/banking/accounts", desk.owner.key).json()["data"]
+    [other] = [row["id"] for row in listed if row["id"] != desk.account]
+    assert set(desk.read("report", account_id=other)["transactions"].values()) == {0}, "of one account"
     day = desk.listed(50)["made_on"]
     same = desk.read("report", account_id=desk.account, from_date=day, to_date=day)
     assert len(same["classes"]) == 2, "both days are in it"

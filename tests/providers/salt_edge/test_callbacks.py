@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 
-from kontobahn.bank_providers.salt_edge.adapter import read_public_keys
+from kontobahn.bank_providers.salt_edge.adapter import (
+    MAX_AGE,
+    SaltEdgeProvider,
+    check,
+    probe,
+    read_public_keys,
+    reports,
+)
 from kontobahn.bank_providers.salt_edge.rules import MEANINGS, PAYMENT_STATES, REMEDIES, payment_report
 from kontobahn.bank_providers.salt_edge.wire import Payment, custom, error_of, instant
+from kontobahn.banking.provider import BadSignature, ConnectionFinished, Delivery, PaymentReported
+from kontobahn.clock import SECOND, ManualClock, to_datetime
 from kontobahn.errors import SetupError
+from kontobahn.settings import Settings
 from simulators.salt_edge import Callback, SaltEdge, key
-from tests.harness import ServiceFactory
+from tests.harness import START, ServiceFactory
 from tests.providers.salt_edge.person import Person, public_pem, settings_for
 
 
@@ -57,6 +73,47 @@ def test_a_file_without_a_key_is_refused_by_name(tmp_path: Path, content: bytes)
         read_public_keys(path)
     with pytest.raises(SetupError, match="nowhere"):
         read_public_keys(tmp_path / "nowhere")
+
+
+def test_news_are_believed_until_they_are_too_old() -> None:
+    url, signer, now = "https://kontobahn.example/hook", key("callbacks"), START
+
+    def deliver(sent_at: int) -> str:
+        body = json.dumps({"data": {}, "meta": {"time": to_datetime(sent_at).isoformat()}}).encode()
+        signature = signer.sign(url.encode() + b"|" + body, PKCS1v15(), SHA256())
+        headers = {"signature": base64.b64encode(signature).decode()}
+        return check([signer.public_key()], Delivery(url, "success", headers, body), now)
+
+    assert deliver(now - MAX_AGE)
+    with pytest.raises(BadSignature, match="too long ago"):
+        deliver(now - MAX_AGE - SECOND)
+
+
+def test_only_what_has_ended_and_names_what_it_is_about_is_reported() -> None:
+    def told(kind: str, **data: Any) -> list[Any]:
+        return reports(kind, json.dumps({"data": data}).encode())
+
+    finished = [ConnectionFinished("7", None)]
+    assert told("success", connection_id="7") == told("success", connection_id="7", stage="finish") == finished
+    assert told("success", connection_id="7", stage="fetch_recent") == told("success", stage="finish") == []
+    [payment] = told("payment-success", payment_id="9", status="completed")
+    assert isinstance(payment, PaymentReported)
+    assert payment.provider_ref == "9"
+    assert told("payment-success", status="completed") == []
+
+
+def test_it_ends_with_its_client_and_does_not_begin_without_its_secret() -> None:
+    class Closing:
+        is_closed = False
+
+        async def close(self) -> None:
+            self.is_closed = True
+
+    client, clock = Closing(), ManualClock(START)
+    asyncio.run(SaltEdgeProvider(cast(Any, client), clock, [], b"", sandboxes=False).close())
+    assert client.is_closed
+    with pytest.raises(SetupError, match="salt_edge_secret"):
+        asyncio.run(probe(Settings(salt_edge_app_id="a"), clock, cast(Any, None)))
 
 
 def test_states_of_payments_are_translated_and_what_nobody_knows_is_no_failure() -> None:

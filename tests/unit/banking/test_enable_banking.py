@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from cryptography import x509
@@ -14,12 +15,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kontobahn.bank_providers.enable_banking import rules
-from kontobahn.bank_providers.enable_banking.client import read_public_key
-from kontobahn.bank_providers.enable_banking.rules import code_of, minor, payment_body
+from kontobahn.bank_providers.enable_banking.adapter import EnableBankingProvider, EnableBankingSetup
+from kontobahn.bank_providers.enable_banking.client import (
+    RENEW_SECONDS,
+    TOKEN_SECONDS,
+    Client,
+    Webhooks,
+    read_public_key,
+)
+from kontobahn.bank_providers.enable_banking.rules import code_of, listed_bank, minor, payment_body, psu_type_for
 from kontobahn.bank_providers.enable_banking.wire import Amount, Bank, PaymentKind, Refusal, RemittanceLine
 from kontobahn.banking.provider import PaymentOrder, ProviderDown, ProviderRefused
 from kontobahn.banking.reports.intake import without_repeats
+from kontobahn.clock import ManualClock
 from kontobahn.money import amount_text
+from kontobahn.outbound import Rule
+from kontobahn.threads import Pool
 from simulators.enable_banking_wire import key_pair, public_pem
 from tests.bank_builder import facts
 
@@ -114,6 +125,63 @@ def test_codes_of_banks_differ_and_stay() -> None:
     found = {code_of(name, country) for name in names for country in ("DE", "AT")}
     assert len(found) == 10
     assert all(len(code) <= 100 and code.isascii() for code in found)
+
+
+def test_a_bank_is_asked_for_the_kind_of_holder_that_it_has() -> None:
+    both, one = ["personal", "business"], ["personal"]
+    for psu_types, asked in ((both, "business"), (one, "personal"), ([], "business")):
+        assert psu_type_for(Bank("Musterbank", "DE", psu_types=psu_types), "business") == asked
+
+
+def test_a_bank_is_listed_with_the_days_that_its_consent_lasts() -> None:
+    for seconds, days in ((None, None), (180 * 86_400, 180), (86_400, 1)):
+        bank = Bank("Musterbank", "DE", maximum_consent_validity=seconds)
+        assert listed_bank("x", bank, can_pay=False).consent_days == days
+
+
+def client(clock: ManualClock, network: Any = None) -> Client:
+    return Client(network, clock, cast(Pool, None), url="https://x", application_id="a", key=key_pair("ours"))
+
+
+def test_a_token_is_used_until_its_last_minutes_and_never_from_the_future() -> None:
+    clock = ManualClock(NOW * 1_000_000)
+    asking = client(clock)
+    first = asking._bearer()
+    clock.advance(seconds=TOKEN_SECONDS - RENEW_SECONDS)
+    assert asking._bearer() == first
+    clock.advance(seconds=1)
+    assert asking._bearer() != first
+    clock.advance(seconds=-TOKEN_SECONDS)
+    assert asking._bearer() == client(clock)._bearer(), "as if there had been none"
+
+
+def test_a_key_is_fetched_from_enable_banking_alone() -> None:
+    webhooks = Webhooks(cast(Any, None), ManualClock(0), Rule(), "a", None)
+    for url, is_theirs in (
+        ("https://enablebanking.com/key", True), ("https://keys.enablebanking.com:443/key", True),
+        ("https://enablebanking.com:444/key", False), ("http://enablebanking.com/key", False),
+        ("https://enablebanking.com.example/key", False), ("https://notenablebanking.com/key", False),
+        ("https://x@enablebanking.com/key", False), ("https://enablebanking.com:x/key", False),
+    ):  # fmt: skip
+        assert webhooks._is_theirs(url) is is_theirs, url
+
+
+def test_it_has_no_steps_on_our_pages_and_ends_with_its_network() -> None:
+    class Closing:
+        is_closed = False
+
+        async def close(self) -> None:
+            self.is_closed = True
+
+    network, clock = Closing(), ManualClock(0)
+    pool, setup = Pool("test", threads=1, waiting=1), EnableBankingSetup((), "https://x", False)
+    provider = EnableBankingProvider(
+        cast(Any, None), clock, client(clock, network), cast(Webhooks, None), pool, setup
+    )
+    with pytest.raises(ProviderRefused):
+        asyncio.run(provider.proceed(b"", {}))
+    asyncio.run(provider.close())
+    assert network.is_closed
 
 
 def test_a_key_is_read_in_any_form_and_a_certificate_only_while_it_is_valid() -> None:
