@@ -78,7 +78,9 @@ _INGEST = Subject(
 )
 _LISTS_OF_TRANSACTIONS = Subject(
     (
-        *_INGEST.tests,
+        "tests/api/banking/test_feed_walks.py",
+        "tests/api/banking/test_transactions.py",
+        "tests/api/banking/test_transactions_in_parts.py",
         "tests/api/test_paging.py",
         "tests/dashboard/test_bank_lists.py",
         "tests/dashboard/test_overview.py",

@@ -79,7 +79,7 @@ def problems(tx: Tx, account: AccountRow, merged: AccountRow) -> list[str]:
     if ours is None or theirs is None or ours.client == theirs.client or not any(count(tx, merged)):
         return []
     return [
-        "The accounts belong to different books, and both have matches or hand-overs: undo those of one of them first."
+        "The accounts belong to different books, and the one that goes has matches or hand-overs: undo its matches, or let the other go."
     ]
 
 

@@ -212,7 +212,9 @@ def test_what_was_decided_of_either_booking_is_so_again_and_a_proposal_is_made_a
 ) -> None:
     clerk = Clerk(service, paid(119_00, "RE-2026-00123"), paid(-7_00, "privat"), owner=owner)
     stated = service.get(TRANSACTIONS, owner.key, params={"account_id": clerk.account}).json()["data"]
-    same = [facts(round(row["amount"] * 100), row["description"], row["made_on"], provider_ref=row["id"]) for row in stated]
+    same = [
+        facts(round(row["amount"] * 100), row["description"], row["made_on"], provider_ref=row["id"]) for row in stated
+    ]
     twins = Twins(service, owner, *same, sheet=None)
     [other] = [row["id"] for row in twins.listed() if row["id"] != clerk.account]
     body = {"connection_id": clerk.books.connection_id, "konto": "1200"}

@@ -237,6 +237,15 @@ def test_two_ways_in_either_order(service: Service, pair: tuple[Told, Told]) -> 
         world.check()
 
 
+@pytest.mark.either_engine
+def test_what_is_new_beside_a_sum_whose_parts_are_known_is_added(service: Service) -> None:
+    world = World(service, [WAGES])
+    world.tell(told("camt.053", in_parts=True))
+    world.real.append(COFFEE)
+    world.tell(told("FinTS camt", None))
+    world.check()
+
+
 def announced_under_one_reference(deliveries: list[Told]) -> list[Told]:
     """An announcement that comes again under another reference is a second one: intraday reports may have only what is new."""
     issues = [one.issue for one in deliveries if one.way == "camt.052" and one.announced]

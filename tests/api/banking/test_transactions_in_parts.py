@@ -118,6 +118,10 @@ def test_a_list_that_is_too_long_is_refused_before_any_of_it_is_read(
             assert got == [(6,)]
         assert len(service.get(LIST, owner.key, params={"sort": sort, **chosen, **fewer}).json()["data"]) == 4
         assert len(service.get(LIST, owner.key, params={"sort": sort, **chosen, "limit": "5"}).json()["data"]) == 5
+    # Also if some have come since they were counted.
+    service.db.write_now(lambda tx: tx.run("UPDATE banking_accounts SET posted = 1"))
+    for chosen in ({"account_id": account_id(service, owner)}, {"connection_id": row.id}):
+        assert service.get(LIST, owner.key, params={"sort": sort, **chosen}).status_code == 400
     assert service.balance(owner).spent == 4
 
 

@@ -80,7 +80,8 @@ def test_a_person_connects_and_a_reconnect_finds_the_same_accounts(
     assert (person.connection()["id"], person.connection()["status"]) == (connection["id"], "active")
     assert [one["id"] for one in person.accounts()] == [one["id"] for one in before]
     assert person.bookings() == sorted([*EVERYTHING, (3.0, "Danach", "posted")])
-    assert [one["flow"]["psu_type"] for one in bank.sessions.values()] == ["personal"] * 2, "as the first time"
+    flows = [one["flow"] for one in bank.sessions.values()]
+    assert [(flow["psu_type"], flow["psu_id"]) for flow in flows] == [("personal", owner.id)] * 2, "as the first time"
     # What nobody uses any more is ended there as well, once the flow cannot come back to it.
     service.db.write_now(adapter.end_orphans)
     assert service.db.read_now(lambda tx: tx.all("SELECT * FROM banking_removals")) == []

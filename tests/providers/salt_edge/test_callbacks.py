@@ -19,6 +19,7 @@ from kontobahn.bank_providers.salt_edge.adapter import (
     probe,
     read_public_keys,
     reports,
+    set_up,
 )
 from kontobahn.bank_providers.salt_edge.rules import MEANINGS, PAYMENT_STATES, REMEDIES, payment_report
 from kontobahn.bank_providers.salt_edge.wire import Payment, custom, error_of, instant
@@ -102,7 +103,7 @@ def test_only_what_has_ended_and_names_what_it_is_about_is_reported() -> None:
     assert told("payment-success", status="completed") == []
 
 
-def test_it_ends_with_its_client_and_does_not_begin_without_its_secret() -> None:
+def test_it_ends_with_its_client_and_does_not_begin_without_its_secret_and_key() -> None:
     class Closing:
         is_closed = False
 
@@ -114,6 +115,8 @@ def test_it_ends_with_its_client_and_does_not_begin_without_its_secret() -> None
     assert client.is_closed
     with pytest.raises(SetupError, match="salt_edge_secret"):
         asyncio.run(probe(Settings(salt_edge_app_id="a"), clock, cast(Any, None)))
+    with pytest.raises(SetupError, match="salt_edge_callback_key"):
+        set_up(Settings(salt_edge_app_id="a"), cast(Any, None), clock, cast(Any, None))
 
 
 def test_states_of_payments_are_translated_and_what_nobody_knows_is_no_failure() -> None:

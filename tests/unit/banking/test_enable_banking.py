@@ -119,6 +119,14 @@ def test_errors_are_of_the_person_of_later_or_of_the_operator() -> None:
         assert failure(status, code)[0] is ProviderDown
 
 
+def test_a_payment_that_was_refused_says_in_which_words() -> None:
+    limit = rules.not_created(Refusal("Too much.", "PAYMENT_LIMIT_EXCEEDED"), 422)
+    assert (limit.error_class, limit.raw_status) == ("PaymentLimitReached", "PAYMENT_LIMIT_EXCEEDED")
+    assert str(limit) == "Too much (PAYMENT_LIMIT_EXCEEDED)"
+    unnamed = rules.not_created(Refusal(), 422)
+    assert (unnamed.error_class, unnamed.raw_status, str(unnamed)) == ("PaymentFailed", None, "HTTP status 422")
+
+
 def test_codes_of_banks_differ_and_stay() -> None:
     assert code_of("Sparkasse Köln/Bonn", "DE").startswith("enable_banking_de_sparkasse_koln_bonn_")
     names = ["Sparkasse Köln/Bonn", "Sparkasse Köln Bonn", "銀行", "銀行 2", "x" * 300]
@@ -175,9 +183,7 @@ def test_it_has_no_steps_on_our_pages_and_ends_with_its_network() -> None:
 
     network, clock = Closing(), ManualClock(0)
     pool, setup = Pool("test", threads=1, waiting=1), EnableBankingSetup((), "https://x", False)
-    provider = EnableBankingProvider(
-        cast(Any, None), clock, client(clock, network), cast(Webhooks, None), pool, setup
-    )
+    provider = EnableBankingProvider(cast(Any, None), clock, client(clock, network), cast(Webhooks, None), pool, setup)
     with pytest.raises(ProviderRefused):
         asyncio.run(provider.proceed(b"", {}))
     asyncio.run(provider.close())
