@@ -63,6 +63,14 @@ def test_a_search_that_stops_goes_on_where_it_was(service: Service, monkeypatch:
     everything, pages = rows_of(browser, "/dashboard/transactions")
     assert (len(everything), len(set(everything)), pages) == (122, 122, 3)
     assert rows_of(browser, "/dashboard/transactions?state=pending")[0] == []
+    service.db.write_now(
+        lambda tx: tx.run("UPDATE banking_transactions SET status = 'pending' WHERE amount_minor = ?", 250_000)
+    )
+    [waiting] = rows_of(browser, "/dashboard/transactions?state=pending")[0]
+    booked, _ = rows_of(browser, "/dashboard/transactions?state=posted")
+    assert {waiting, *booked} == set(everything)
+    assert len(booked) == 121
+    assert browser.get("/dashboard/transactions/999999999999999999").status_code == 404
     made = [bank.pay(creditor_name=name)["id"] for name in ("Eins", "Zwei", "Drei", "Zwei", "Fuenf", "Sechs", "Sieben")]
     found, pages = rows_of(browser, "/dashboard/payments?q=zwei")
     assert found == [f"p-{made[3]}", f"p-{made[1]}"]

@@ -124,6 +124,7 @@ def test_statements_of_one_account_change_nothing_of_what_is_known_of_another(
     with pytest.raises(StatementError, match="a statement between the two is missing"):
         import_file(service, owner, camt(export(days, 3, 6, iban=OTHER_IBAN)))
     assert import_file(service, owner, camt(export(days, 3, 6))).added == 2
+    assert import_file(service, owner, camt(export(days, 1, 6, iban=OTHER_IBAN))).added == 4
 
 
 @pytest.mark.either_engine

@@ -115,7 +115,7 @@ def test_it_ends_with_its_client_and_does_not_begin_without_its_secret_and_key()
     assert client.is_closed
     with pytest.raises(SetupError, match="salt_edge_secret"):
         asyncio.run(probe(Settings(salt_edge_app_id="a"), clock, cast(Any, None)))
-    with pytest.raises(SetupError, match="salt_edge_callback_key"):
+    with pytest.raises(SetupError, match="needs the setting salt_edge_callback_key"):
         set_up(Settings(salt_edge_app_id="a"), cast(Any, None), clock, cast(Any, None))
 
 

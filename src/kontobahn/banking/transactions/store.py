@@ -192,7 +192,7 @@ def _merged(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery) -> Page:
     for account in chosen:
         order, listed, params = _selection(_plain(account.id), query)
         by_account.append(tx.all(f"SELECT {order}, wire {listed}", *params, limit + 1))
-    rows = list(heapq.merge(*by_account, key=itemgetter(0) if query.sort == "id" else itemgetter(0, 1)))
+    rows = list(heapq.merge(*by_account, key=itemgetter(0, 1)))
     has_more, rows = len(rows) > limit, rows[:limit]
     if query.limit is None and has_more:
         raise _too_many()
