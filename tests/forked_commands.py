@@ -29,9 +29,10 @@ from tests.tidy_rules import ROOT
 from tests.waiting import PATIENCE_SECONDS
 
 _LENGTH = 8
-_MAX_BYTES = 1 << 20
 # A command's own streams: what it prints, and what it complains of.
 _OUTPUTS = 2
+# Even the command that makes the demo ends by then, however busy the machine is.
+_LONGEST_SECONDS = 5 * PATIENCE_SECONDS
 
 
 class Commands:
@@ -43,7 +44,8 @@ class Commands:
             ours, theirs = socket.socketpair()
             self._process = _start([theirs], prepare)
         self._ours = ours
-        self._ours.settimeout(PATIENCE_SECONDS)
+        self._ours.settimeout(_LONGEST_SECONDS)
+        self._asked = 0
         self._turn = threading.Lock()
         atexit.register(self.close)
 
@@ -51,17 +53,21 @@ class Commands:
         """Runs `kontobahn` with these arguments to its end, after whatever else was asked for."""
         with self._turn, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             self._ask([out.fileno(), err.fileno()], arguments, environment)
-            ended = self._ours.recv(_LENGTH)
-            if not ended:
-                raise RuntimeError("The process that commands are forked from has ended.")
+            code = self._end_of_the_last()
             for file in (out, err):
                 file.seek(0)
             return subprocess.CompletedProcess(
-                ["kontobahn", *arguments],
-                int.from_bytes(ended, "big", signed=True),
-                out.read().decode(),
-                err.read().decode(),
+                ["kontobahn", *arguments], code, out.read().decode(), err.read().decode()
             )
+
+    def _end_of_the_last(self) -> int:
+        """Waits for the exit code of what was asked for last: that of an earlier one, whom nobody waited for any more, may come first."""
+        while True:
+            told = self._ours.recv(2 * _LENGTH, socket.MSG_WAITALL)
+            if len(told) < 2 * _LENGTH:
+                raise RuntimeError("The process that commands are forked from has ended.")
+            if _number_in(told[:_LENGTH]) == self._asked:
+                return _number_in(told[_LENGTH:])
 
     def start(
         self, arguments: list[str], environment: Mapping[str, str], *, stdout: IO[Any] | int, stderr: IO[Any] | int
@@ -76,7 +82,8 @@ class Commands:
         return Started(arguments, ours)
 
     def _ask(self, files: list[int], arguments: list[str], environment: Mapping[str, str]) -> None:
-        asked = json.dumps([arguments, dict(environment), os.getcwd()]).encode()
+        self._asked += 1
+        asked = json.dumps([self._asked, arguments, dict(environment), os.getcwd()]).encode()
         rights = array.array("i", files)
         self._ours.sendmsg([len(asked).to_bytes(_LENGTH, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
         self._ours.sendall(asked)
@@ -162,7 +169,7 @@ class Started:
         told = self._keeper.recv(_LENGTH)
         if not told:
             raise RuntimeError("The process that keeps a command has ended.")
-        return int.from_bytes(told, "big", signed=True)
+        return _number_in(told)
 
 
 @functools.cache
@@ -215,18 +222,18 @@ def _serve(asking: socket.socket) -> None:
         files = array.array("i", ancillary[0][2])
         asked = b""
         while len(asked) < int.from_bytes(head, "big"):
-            asked += asking.recv(_MAX_BYTES)
+            asked += asking.recv(int.from_bytes(head, "big") - len(asked))
         pid = os.fork()
         if pid == 0:
             asking.close()
             if len(files) > _OUTPUTS:
                 _keep(files)
-            _become_a_command(files, *json.loads(asked))
+            _become_a_command(files, *json.loads(asked)[1:])
         for file in files:
             os.close(file)
         if len(files) == _OUTPUTS:
             _, status = os.waitpid(pid, 0)
-            asking.sendall(_said(os.waitstatus_to_exitcode(status)))
+            asking.sendall(_said(json.loads(asked)[0]) + _said(os.waitstatus_to_exitcode(status)))
 
 
 def _keep(files: array.array[int]) -> None:
@@ -256,6 +263,10 @@ def _bury_keepers() -> None:
 
 def _said(number: int) -> bytes:
     return number.to_bytes(_LENGTH, "big", signed=True)
+
+
+def _number_in(said: bytes) -> int:
+    return int.from_bytes(said, "big", signed=True)
 
 
 def _become_a_command(
