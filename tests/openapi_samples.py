@@ -74,7 +74,7 @@ async def list_items(call: Call, query: Filter) -> Liste:
     raise NotImplementedError
 
 
-@post("/v2/banking/sample/{id}", cost=3, statuses=(201, 200), role="owner", moves_money=True)
+@post("/v2/banking/sample/{id}", cost=3, statuses=(201, 200), role="owner", moves_money=True, errors=(404,))
 async def create_item(call: Call, id: Uuid, query: Filter, body: Eintrag) -> Liste:
     """Create an item."""
     raise NotImplementedError

@@ -91,12 +91,26 @@ def test_every_status_that_can_come_is_documented(endpoint: Endpoint) -> None:
     expected = {*endpoint.statuses, *endpoint.errors, 400, 429, 500, 503}
     if endpoint.caller != "anybody":
         expected |= {401, 403}
+    if endpoint.path_parameters or "organization_id" in endpoint.query_decoder.names:
+        # Nobody may have the id.
+        expected.add(404)
     if endpoint.cost:
         expected.add(402)
     if endpoint.method in ("POST", "PUT"):
         expected |= {409, 413, 422}
         expected |= {415} if endpoint.body is not None or endpoint.takes_upload else set()
     assert {int(status) for status in operation(endpoint)["responses"]} == expected
+
+
+def test_a_page_of_a_list_has_a_hundred_rows_unless_the_list_says_otherwise() -> None:
+    pages = {
+        endpoint.name: parameter["schema"]["default"]
+        for endpoint in REAL
+        for parameter in operation(endpoint)["parameters"]
+        if parameter["name"] == "limit" and "default" in parameter["schema"]
+    }
+    assert pages.pop("GET /v2/banking/transactions/changes") == 1000
+    assert set(pages.values()) == {100}
 
 
 @named(EVERY)

@@ -394,6 +394,18 @@ def test_a_fresh_sign_in_at_the_provider_is_a_confirmation(
 
 
 @pytest.mark.either_engine
+def test_whoever_has_no_account_at_the_provider_is_not_sent_there_to_confirm(
+    service: Service, muster: Organization, provider: Provider, guest: Guest
+) -> None:
+    connect(service, provider)
+    guest.sign_in(service.user(muster, EMAIL).email)
+    service.clock.advance(seconds=10 * 60 + 1)
+    asked = codes(guest).text
+    assert 'name="_password"' in asked
+    assert f"Confirm with {NAME}" not in asked
+
+
+@pytest.mark.either_engine
 @pytest.mark.parametrize("fault", ["not anew", "no time", "another account", "denied"])
 def test_what_is_no_confirmation_is_asked_for_again(provider: Provider, owner: Guest, fault: str) -> None:
     provider.obeys_prompt = fault != "not anew"

@@ -16,6 +16,7 @@ from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.pages import every_page
 from kontobahn.dashboard.people import Preferences
 from kontobahn.dashboard.security import Cookies
+from kontobahn.errors import TooManyRequests
 from tests.dashboard.browsing import Browser
 from tests.harness import ACTOR, PASSWORD, Organization, Service
 
@@ -253,7 +254,9 @@ def test_what_matters_is_confirmed_if_signing_in_was_long_ago(
     assert asked.status_code == 200
     assert 'name="_password"' in asked.text
     assert "&lt;script&gt;" in asked.text
-    assert browser.post(path, {"_password": "wrong"}).status_code == 422
+    wrong = browser.post(path, {"_password": "wrong", "_email": "erika@muster.example"})
+    assert wrong.status_code == 422
+    assert wrong.text.count('name="_email"') == 1, "only the fields of the form are sent on"
     assert browser.token == before
     assert browser.post(path, {"_password": PASSWORD}).status_code == 303
     assert browser.token != before
@@ -303,6 +306,38 @@ def test_a_code_or_a_passkey_of_ones_own_confirms_as_a_password_does(
         assert browser.post(path, {"_code": "000000"}).status_code == 422
     assert "Too many wrong codes" in browser.post(path, {"_code": code()}).text
     assert browser.post(path, {"_password": PASSWORD}).status_code == 303
+
+
+@pytest.mark.either_engine
+def test_whatever_tries_a_secret_is_counted_with_all_other_attempts(
+    mailing: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mailing.user(mailing.organization(), "erika@muster.example", "owner")
+    visitor, erika = Browser(mailing), Browser(mailing)
+    erika.sign_in("erika@muster.example")
+    mailing.clock.advance(seconds=11 * 60)
+
+    async def refuse(visit: Any) -> None:
+        raise TooManyRequests("Too many attempts.", retry_after_seconds=1)
+
+    monkeypatch.setattr(sign_in, "count_attempt", refuse)
+    name, email = {"name": "Max", "password": PASSWORD}, {"email": "max@muster.example"}
+    tries: list[tuple[Browser, str, dict[str, str]]] = [
+        (visitor, "/sign-in", {**email, "password": PASSWORD}),
+        (visitor, "/sign-in/code", {"ticket": "t", "code": "1"}),
+        # What a passkey signs has been asked for here.
+        (visitor, "/sign-in/passkey/options", {}),
+        (visitor, "/sign-in/provider", {}),
+        (visitor, "/forgotten-password", email),
+        (visitor, "/password", {"token": "t", "password": PASSWORD}),
+        (visitor, "/first-run", {**name, **email, "organization": "Max", "code": "1"}),
+        (visitor, "/invitation/t", name),
+        (erika, "/invitation/t/join", {}),
+        (erika, "/profile/password", {"old_password": PASSWORD, "new_password": PASSWORD}),
+        *((erika, "/keys/new", {field: "1"}) for field in ("_password", "_code", "_answer", "_provider")),
+    ]
+    answers = [(path, sent, who.post(f"{ROOT}{path}", sent).text) for who, path, sent in tries]
+    assert [(path, sent) for path, sent, text in answers if "Too many attempts." not in text] == []
 
 
 # Keys, webhook addresses, people, second factors and payments; and what is done to them that gives nothing away.

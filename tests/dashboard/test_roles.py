@@ -115,7 +115,8 @@ def test_the_role_in_a_client_counts_there_and_the_own_role_at_home(
     cancel = f"/dashboard/payments/{payment['id']}/cancel"
     # At home nothing of the client is in reach, whatever the role at home.
     assert browser.post(cancel).status_code == 404
-    browser.post("/dashboard/look", {"organization": client.id})
+    looked = browser.post("/dashboard/look", {"organization": client.id, "next": "/dashboard/payments/new"})
+    assert looked.headers["location"] == ("/dashboard/payments/new" if pays else "/dashboard")
     assert browser.get(f"/dashboard/payments/{payment['id']}").status_code == 200
     assert browser.get("/dashboard/keys/new").status_code == 200
     assert browser.get("/dashboard/payments/new").status_code == (200 if pays else 403)

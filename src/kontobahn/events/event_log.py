@@ -29,7 +29,7 @@ MAX_WAIT_SECONDS = 25
 MAX_EVENTS = 1000
 # Another process may have written the event, and nobody in this one was notified.
 _POLL_SECONDS = 1.0
-_ERRORS = (403, 404)
+_ERRORS = (404,)
 EventId = Annotated[str, Meta(min_length=1, max_length=100, examples=["evt_0193b2a000007000800000000000abcd"])]
 
 
@@ -193,7 +193,7 @@ def event_view(entry: Entry) -> Event:
 
 # In one call; the others are left for the next one.
 MAX_RESENT = 500
-_RESEND_ERRORS = (403, 404, 409)
+_RESEND_ERRORS = (*_ERRORS, 409)
 
 
 class ResendFailed(Body):

@@ -27,7 +27,7 @@ from kontobahn.webhooks.outbox import TEST_EVENT, EventName
 from kontobahn.webhooks.receiver import Receiver
 
 _PATH = "/v2/banking/webhook-endpoints"
-_ERRORS = (403, 404)
+_ERRORS = (404,)
 _WEBHOOKS: Scope = "webhooks"
 
 

@@ -64,7 +64,7 @@ def _hint(url: str) -> dict[str, str]:
 # Choice 34: what goes to this URL is about banking; the ledger and mobility areas emit nothing.
 
 
-_ERRORS = (403, 404)
+_ERRORS = (404,)
 Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"}, examples=["https://receiver.example/events"])]
 Secret = Annotated[
     str,
@@ -179,7 +179,8 @@ def _webhook_url_view(found: Receiver | None, secret: str | None = None) -> Webh
     view = WebhookUrl(webhook_url=found.url, updated_at=to_datetime(found.updated_at))
     if secret is not None:
         view.secret = secret
-    if found.state in ("paused", "gone") and found.stopped_at is not None:
+    if found.state in ("paused", "gone"):
+        assert found.stopped_at is not None
         view.status = found.state
         view.stopped_at = to_datetime(found.stopped_at)
     return view

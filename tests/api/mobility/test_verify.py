@@ -26,6 +26,16 @@ def test_sound_invoices_of_several_series_and_sellers_have_no_difference(service
     assert _differences(service) == []
 
 
+def test_a_number_of_another_seller_fills_no_gap(service: Service) -> None:
+    shop, other = Shop(service), Shop(service)
+    for seller in (shop, other, other):
+        seller.invoice(seller.customer(ticket()))
+    sql = "UPDATE mobility_numbers SET last_number = 2 WHERE series LIKE 'invoices%'"
+    service.db.write_now(lambda tx: tx.run(sql))
+    [gap] = _differences(service)
+    assert "2 was given and there is no such invoice (1 are missing)" in gap
+
+
 def test_each_kind_of_damage_is_reported(service: Service) -> None:
     shop = Shop(service)
     shop.invoice(shop.customer(ticket()))

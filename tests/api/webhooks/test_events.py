@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from kontobahn.events.event_log import MAX_WAIT_SECONDS
+from kontobahn.db import Tx
+from kontobahn.events import event_log
+from kontobahn.events.event_log import MAX_WAIT_SECONDS, EventsQuery
 from kontobahn.webhooks import outbox
+from kontobahn.webhooks.entries import Entry
 from tests.harness import Organization, Service
 
 EVENTS = "/v2/banking/events"
@@ -81,8 +84,16 @@ def test_a_question_that_cannot_be_answered_names_what_is_wrong(
     assert (refused.status_code, refused.json()["field"]) == (400, field)
 
 
-def test_whoever_waits_is_told_at_once(service: Service) -> None:
+def test_whoever_waits_is_told_at_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = service.organization()
+    looks: list[EventsQuery] = []
+    look = event_log._list_events
+
+    def counted(tx: Tx, organization_id: str, query: EventsQuery) -> list[Entry]:
+        looks.append(query)
+        return look(tx, organization_id, query)
+
+    monkeypatch.setattr(event_log, "_list_events", counted)
     timer = threading.Timer(0.3, lambda: emit(service, owner))
     timer.start()
     began = time.monotonic()
@@ -96,6 +107,7 @@ def test_whoever_waits_is_told_at_once(service: Service) -> None:
     nothing = service.get(EVENTS, owner.key, params={"wait": 1, "cursor": cursor})
     assert nothing.json() == {"data": [], "next_cursor": cursor}
     assert time.monotonic() - began > 0.9
+    assert len(looks) < 10, "whoever waits asks the database once a second"
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])

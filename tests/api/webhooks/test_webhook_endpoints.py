@@ -65,6 +65,7 @@ def test_each_receiver_gets_what_it_asked_for_signed_with_its_own_secret(
     eventually(lambda: filtered.states() == [(update, "delivered")])
     eventually(lambda: unfiltered.states() == [(progress, "delivered"), (update, "delivered")])
     assert unfiltered.states(event="payment_update", delivery="delivered") == [(update, "delivered")]
+    assert unfiltered.states(limit="1") == [(progress, "delivered")], "as many as were asked for"
     # A test goes to the one that is tested, whatever its filter.
     tested = filtered.do("test").json()["data"]["id"]
     eventually(lambda: books.ids() == [update, tested])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kontobahn.access import audit
@@ -60,6 +62,7 @@ def test_what_is_no_public_https_url_is_refused_and_changes_nothing(service: Ser
     [
         ("http://localhost:5678/webhook/kb", "localhost:5678"),
         ("https://localhost/kb", "localhost:443"),
+        ("http://localhost/kb", "localhost:80"),
         ("http://127.0.0.1:5678/webhook/kb", "127.0.0.1:5678"),
         ("http://[::1]:5678/", "[::1]:5678"),
         ("http://n8n:5678/webhook/kb", "n8n:5678"),
@@ -71,7 +74,7 @@ def test_the_refusal_of_a_receiver_at_home_says_what_to_do_instead(service: Serv
     for method, path, field in (("PUT", URL, "webhook_url"), ("POST", "/v2/banking/webhook-endpoints", "url")):
         refused = service.request(method, path, key, json={field: url})
         assert (refused.status_code, refused.json()["field"]) == (400, field)
-        assert f"kontobahn listen --forward-to {url}`" in refused.json()["message"].replace(":443/", "/")
+        assert f"kontobahn listen --forward-to {url}`" in re.sub(":(80|443)/", "/", refused.json()["message"])
         assert f"webhook_allow={place}`" in refused.json()["message"]
     public = service.request("PUT", URL, key, json={"webhook_url": "http://receiver.example/hook"})
     assert public.status_code == 400
