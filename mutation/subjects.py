@@ -210,6 +210,7 @@ _ACCOUNT_PAGES = Subject(
         *(test for test in _PEOPLE.tests if test.startswith(("tests/dashboard/", "tests/unit/dashboard/"))),
         "tests/dashboard/test_identity_provider.py",
         "tests/dashboard/test_releases.py",
+        "tests/dashboard/test_account_pages.py",
         "tests/unit/dashboard/test_declare.py",
         "tests/api/test_invitation_edges.py",
         "tests/api/test_mail.py",

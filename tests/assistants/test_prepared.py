@@ -244,6 +244,7 @@ def test_a_prepared_cash_entry_is_booked_when_a_person_approves_it(service: Serv
     where = {"connectionId": books.connection_id, "kassenname": "Hauptkasse"}
     assert service.get("/v2/ledger-duo/kassenbuch", owner.key, params=where).json()["data"] == []
     karl = Releaser(service, owner, "karl@muster.example", "bookkeeping")
+    assert "Refuse it" in karl.browser.get(f"/dashboard/assistants/{item['id']}").text
     assert approve(karl, item).status_code == 303
     [row] = service.get("/v2/ledger-duo/kassenbuch", owner.key, params=where).json()["data"]
     assert (row["betrag"], row["datum"], row["belegtext"]) == (119, "2026-02-13", "Barverkauf")

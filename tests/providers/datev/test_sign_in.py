@@ -17,6 +17,7 @@ import pytest
 from kontobahn.datev import adapter, sessions
 from kontobahn.errors import Conflict, Forbidden, SetupError
 from kontobahn.ledger.errors import ProviderError
+from kontobahn.outbound import Reply
 from simulators.datev import DOCUMENTS, Datev
 from simulators.datev_sign_in import ACCESS_SECONDS, SESSION_SECONDS
 from tests.providers.datev import worker
@@ -112,12 +113,14 @@ def test_a_sign_in_expires_when_its_time_is_over(office: Office) -> None:
 
 
 def test_the_job_notices_what_has_expired(office: Office) -> None:
-    office.sign_in()
+    office.sign_in().begin()
     office.service.db.write_now(adapter.tidy)
     assert office.ref.status == "connected"
+    assert len(office.rows("SELECT 1 FROM datev_sign_ins")) == 1
     office.service.clock.advance(seconds=SESSION_SECONDS)
     office.service.db.write_now(adapter.tidy)
     assert office.ref.status == "expired"
+    assert office.rows("SELECT 1 FROM datev_sign_ins") == [], "nobody came back from there"
 
 
 def test_what_a_person_revoked_at_datev_is_revoked(office: Office) -> None:
@@ -148,6 +151,35 @@ def test_a_renewal_that_never_arrived_costs_nothing(office: Office) -> None:
     assert answer.status_code == 503
     assert office.get("susa", **YEAR).status_code == 200
     assert office.datev.sign_in.alive == 1
+
+
+@pytest.mark.either_engine
+def test_a_renewal_whose_address_is_not_known_costs_no_try(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.sign_in()
+    office.service.clock.advance(seconds=ACCESS_SECONDS)
+
+    async def unknown(*args: Any) -> None:
+        raise ProviderError(503, "the address is not known")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(office.provider._sessions, "ask_token_endpoint", unknown)
+        for _ in range(sessions.MAX_TRIES + 1):
+            assert office.get("susa", **YEAR).status_code == 503
+    assert office.get("susa", **YEAR).status_code == 200
+    assert office.ref.status == "connected"
+
+
+@pytest.mark.either_engine
+def test_if_a_new_token_is_refused_too_only_a_person_can_help(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.sign_in()
+
+    async def refuse(*args: Any) -> Reply:
+        return Reply(401, {}, b"")
+
+    monkeypatch.setattr(office.provider._services, "_send", refuse)
+    invalid(office.get("susa", **YEAR), office, "broken")
+    assert office.ref.status == "error"
+    assert office.datev.sign_in.refreshes == 1
 
 
 def test_a_process_that_died_while_it_renewed_leaves_a_sign_in_that_lives_or_has_expired(office: Office) -> None:

@@ -259,3 +259,7 @@ def test_a_posting_between_two_persons_moves_both(twins: Twins) -> None:
         books = twins.office.service.run(twins.office.provider.open(twins.office.ref, None))
         found = twins.office.service.run(books.bookings_of_document(konto, "RE-1", "", 10))
         assert (found.soll, found.haben) == (soll, haben)
+    moved_by = twins.office.service.run(books.belegbewegungen(date(2026, 1, 1), 10))
+    assert {(one.konto, one.betrag) for one in moved_by} == {
+        ("100100000", 119_00), ("100100000", -19_00), ("700010000", 19_00), ("100100000", 7_00), ("100200000", -7_00),
+    }  # fmt: skip

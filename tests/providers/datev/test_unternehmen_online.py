@@ -7,6 +7,7 @@ import pytest
 from kontobahn.clock import HOUR, SECOND
 from simulators.datev import ALL_SERVICES, CASH, EXPORT, Datev
 from tests.providers.datev.office import CLIENT, NewOffice, Office
+from tests.providers.datev.test_files import BOOKING, BUCHUNGEN, PERSON, PERSONENKONTO
 
 DUO = "/v2/ledger-duo"
 
@@ -67,3 +68,7 @@ def test_a_service_that_is_not_booked_is_named(new_office: NewOffice, datev: Dat
     assert (answer.status_code, answer.json()["code"]) == (403, "ledger_export_service_missing")
     assert (answer.json()["activeSubscriptions"], CASH in answer.json()["error"]) == ([EXPORT], True)
     assert answer.json()["details"]["helpUrl"].startswith("https://")
+    where = {"connectionId": office.connection_id}
+    for path, body in ((PERSONENKONTO, PERSON), (BUCHUNGEN, {"buchungen": [BOOKING]})):
+        sent = office.service.post(path, office.owner.key, params=where, json=body)
+        assert (sent.status_code, sent.json()["code"]) == (403, "ledger_export_service_missing")
