@@ -144,6 +144,18 @@ def test_a_file_whose_answer_was_lost_is_found_and_bookings_are_never_sent_twice
     assert (len(sender.files.ready), sender.spent) == ((2, 2) if arrived else (1, 1))
 
 
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.either_engine
+def test_an_account_that_never_arrives_is_sent_some_times_and_then_given_up(sender: Sender) -> None:
+    sender.office.datev.breaks = [("POST /extf", "500")] * 50
+    assert sender.send(PERSONENKONTO, PERSON).json()["ledgerAntwort"]["status"] == "IN_PROGRESS"
+    for _ in range(15):
+        sender.time_passes()
+        sender.office.sign_in()
+    assert (sender.states, sender.spent) == (["UNKNOWN"], 0)
+    assert 1 < 50 - len(sender.office.datev.breaks) < 10
+
+
 def test_bookings_lie_ready_as_they_were_sent(sender: Sender) -> None:
     more = {
         **BOOKING, "umsatz": 59.5, "sollHabenKennzeichen": "HABEN", "konto": "70001", "gegenkonto": "3400", "skonto": 1.19,
@@ -185,6 +197,9 @@ def test_a_received_invoice_goes_with_its_document_under_one_guid(sender: Sender
     assert latest["status"] == "SUCCESS"
     assert [one["typ"] for one in latest["meldungen"]] == ["WARNUNG", "INFO"]
     assert (len(sender.rows()), len(datev.documents)) == (2, 2)
+    datev.breaks = [("PUT /documents", "500")] * 20
+    sender.receive("R-9")
+    assert (len(sender.rows()), len(datev.documents)) == (2, 2), "no booking goes before its document"
 
 
 def test_invoices_are_handed_over_together_with_their_documents(sender: Sender) -> None:

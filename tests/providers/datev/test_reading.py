@@ -153,6 +153,7 @@ def test_what_datev_does_not_offer_is_said_plainly(office: Office) -> None:
     assert "VAT figures" in answer.json()["message"]
     assert answer.json()["details"]["type"] == "not_supported"
     assert office.get("zahlungsbedingungen", geschaeftsjahrStartDatum="1999-01-01").status_code == 404
+    assert office.asked("terms-of-payment") == 0, "there is no such year to ask about"
     before = office.service.balance(office.owner)
     office.get("umsatzsteuer", **YEAR)
     assert office.service.balance(office.owner) == before

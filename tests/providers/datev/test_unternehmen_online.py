@@ -69,6 +69,8 @@ def test_a_service_that_is_not_booked_is_named(new_office: NewOffice, datev: Dat
     assert (answer.json()["activeSubscriptions"], CASH in answer.json()["error"]) == ([EXPORT], True)
     assert answer.json()["details"]["helpUrl"].startswith("https://")
     where = {"connectionId": office.connection_id}
+    asked = len(datev.asked)
     for path, body in ((PERSONENKONTO, PERSON), (BUCHUNGEN, {"buchungen": [BOOKING]})):
         sent = office.service.post(path, office.owner.key, params=where, json=body)
         assert (sent.status_code, sent.json()["code"]) == (403, "ledger_export_service_missing")
+    assert len(datev.asked) == asked, "what is not booked is not asked for"
