@@ -15,13 +15,14 @@ from kontobahn.access.principal import Principal
 from kontobahn.banking.connections.routes import list_bank_connections
 from kontobahn.banking.payments.routes import create_payment
 from kontobahn.dashboard import notices, sign_in
+from kontobahn.dashboard.dispatch import SECOND_FACTOR
 from kontobahn.dashboard.visit import Visit
 from kontobahn.errors import Forbidden
 from kontobahn.events.webhook_endpoints import delete_webhook_endpoint
 from kontobahn.mobility.customers import create_customer
 from tests.bank_builder import Bank
 from tests.dashboard.browsing import COOKIE, Browser
-from tests.dashboard.test_second_factor import SECOND_FACTOR, Person
+from tests.dashboard.test_second_factor import Person
 from tests.harness import PASSWORD, Organization, Service
 from tests.mobility_builder import CUSTOMER
 

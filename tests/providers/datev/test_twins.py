@@ -255,8 +255,8 @@ def test_a_posting_between_two_persons_moves_both(twins: Twins) -> None:
     for query in ({}, {"kontonummer": "10010"}, {"kontonummer": "70001"}, {"kontonummer": "10020"}):
         for what in ("opos", "faelligkeiten"):
             twins.compare(what, stichtag="2026-03-02", **query)
+    books = twins.office.service.run(twins.office.provider.open(twins.office.ref, None))
     for konto, soll, haben in (("100100000", 126_00, 19_00), ("700010000", 19_00, 0), ("100200000", 0, 7_00)):
-        books = twins.office.service.run(twins.office.provider.open(twins.office.ref, None))
         found = twins.office.service.run(books.bookings_of_document(konto, "RE-1", "", 10))
         assert (found.soll, found.haben) == (soll, haben)
     moved_by = twins.office.service.run(books.belegbewegungen(date(2026, 1, 1), 10))

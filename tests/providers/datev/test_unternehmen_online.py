@@ -6,8 +6,9 @@ import pytest
 
 from kontobahn.clock import HOUR, SECOND
 from simulators.datev import ALL_SERVICES, CASH, EXPORT, Datev
+from tests.ledger_builder import PERSONENKONTO
 from tests.providers.datev.office import CLIENT, NewOffice, Office
-from tests.providers.datev.test_files import BOOKING, BUCHUNGEN, PERSON, PERSONENKONTO
+from tests.providers.datev.test_files import BOOKING, BUCHUNGEN, PERSON
 
 DUO = "/v2/ledger-duo"
 

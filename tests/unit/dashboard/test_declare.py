@@ -29,7 +29,7 @@ def test_only_a_form_without_a_file_asks_who_it_is(asks: Options) -> None:
     with pytest.raises(TypeError, match="only a form without a file"):
         page("/things", **asks)(about_nothing)
     with pytest.raises(TypeError, match="only a form without a file"):
-        action("/things", takes_file=True, **asks)(about_nothing)
+        action("/things", **Options({**asks, "takes_file": True}))(about_nothing)
 
 
 def test_a_page_asks_shows_and_looks_for_nothing_that_it_does_not_say() -> None:
