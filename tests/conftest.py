@@ -20,7 +20,7 @@ import pytest
 from argon2 import PasswordHasher
 from cryptography.hazmat.primitives import serialization
 
-from kontobahn import sockets
+from kontobahn import limits, sockets
 from kontobahn.access import identity_provider, users
 from kontobahn.api import system
 from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
@@ -67,6 +67,7 @@ WAITS = (
     (sandbox_webhooks, "MAX_PAGE_WAIT_SECONDS"), (ledger_connections, "CLIENTS_SECONDS"), (books, "BOOKS_SECONDS"),
     (datev_sessions, "PATIENCE_SECONDS"), (datev_postings, "WAIT_SECONDS"),
     (system, "READY_SECONDS"), (postgres_engine, "ANSWER_SECONDS"), (identity_provider, "SECONDS"),
+    (limits, "REDIS_TIMEOUT_SECONDS"),
 )  # fmt: skip
 
 
@@ -181,6 +182,7 @@ def _nothing_is_given_up_because_the_machine_is_slow() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name in WAITS:
             patch.setattr(module, name, PATIENCE_SECONDS)
+        patch.setitem(postgres_engine._CONNECTION, "connect_timeout", PATIENCE_SECONDS)
         yield
 
 

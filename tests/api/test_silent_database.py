@@ -20,16 +20,18 @@ from kontobahn.errors import DatabaseUnavailable
 from tests.harness import Service, running_service
 from tests.interleaving import on_postgres
 from tests.mobility_builder import CUSTOMER
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = on_postgres
 CUSTOMERS = "/v2/mobility/customers"
+SOON_SECONDS = 0.5
 
 
 class Line:
-    """The way to a database, as a proxy that can stop forwarding."""
+    """The way to a database, as a proxy that can stop forwarding. The database is given up soon only then: a machine may be slow."""
 
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
         self._options = conninfo_to_dict(database_url)
         self._listener = socket.create_server(("127.0.0.1", 0))
         host, port = self._listener.getsockname()
@@ -45,10 +47,15 @@ class Line:
         self._threads[0].start()
 
     def freeze(self) -> None:
+        self._be_patient_for(SOON_SECONDS)
         self.asks.clear()
         self.answers.clear()
 
+    def _be_patient_for(self, seconds: float) -> None:
+        self._patch.setattr(postgres, "ANSWER_SECONDS", seconds)
+
     def thaw(self) -> None:
+        self._be_patient_for(PATIENCE_SECONDS)
         self.hold_commit_of = None
         self.asks.set()
         self.answers.set()
@@ -94,6 +101,7 @@ class Line:
                 if gate is self.asks and self.hold_commit_of is not None:
                     is_ours = is_ours or self.hold_commit_of in chunk
                     if is_ours and b"COMMIT" in chunk:
+                        self._be_patient_for(SOON_SECONDS)
                         self.answers.clear()
                 gate.wait()
                 sink.sendall(chunk)
@@ -108,10 +116,11 @@ def _as_url(options: dict[str, object]) -> str:
 
 @pytest.fixture
 def line(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
-    for name, seconds in {"CHECK_SECONDS": 0.05, "ASK_AFTER_SECONDS": 0.2, "ANSWER_SECONDS": 0.5}.items():
+    for name, seconds in {"CHECK_SECONDS": 0.05, "ASK_AFTER_SECONDS": 0.2}.items():
         monkeypatch.setattr(postgres, name, seconds)
+    monkeypatch.setitem(postgres._CONNECTION, "connect_timeout", 4)
     assert make_conninfo(database_url)
-    made = Line(database_url)
+    made = Line(database_url, monkeypatch)
     yield made
     made.close()
 

@@ -1,4 +1,4 @@
-"""What DATEV answers at once, taken apart: months of a trial balance, the sides of amounts, and refusals."""
+"""Answers of DATEV at once, taken apart: months of a trial balance, the sides of amounts, and refusals."""
 
 from __future__ import annotations
 
