@@ -265,7 +265,15 @@ _ENABLE_BANKING = Subject(
     ("tests/unit/banking/test_enable_banking.py", "tests/providers/enable_banking", _IMPOSSIBLE_ORDERS)
 )
 _SALT_EDGE = Subject(("tests/providers/salt_edge", _IMPOSSIBLE_ORDERS))
-_FINTS = Subject(("tests/providers/fints",))
+_FINTS = Subject(
+    (
+        "tests/unit/banking/test_fints_bounds.py",
+        "tests/providers/fints",
+        "tests/cli/test_banks.py::test_a_bank_is_asked_who_it_is",
+        "tests/cli/test_banks.py::test_a_list_of_banks_is_read_in_both_forms",
+        "tests/cli/test_banks.py::test_a_file_without_banks_is_refused_by_name",
+    )
+)
 
 _PAYABLES = Subject(
     (
@@ -279,7 +287,9 @@ _PAYABLES = Subject(
     )
 )
 _ACCOUNT_MERGES = Subject(("tests/api/banking/test_account_merges.py", "tests/dashboard/test_account_merges.py"))
-_EBICS = Subject(("tests/unit/formats/test_ebics.py", "tests/providers/ebics"))
+_EBICS = Subject(
+    ("tests/unit/formats/test_ebics.py", "tests/unit/banking/test_ebics_reading.py", "tests/providers/ebics")
+)
 _DATEV = Subject(("tests/providers/datev", "tests/dashboard/test_transmissions.py"))
 _ASSISTANTS = Subject(("tests/unit/test_mcp_server.py", "tests/unit/test_channel.py", "tests/assistants"))
 # What is wrong in a read model is looked for by tests of their own; that nothing is found wrong in sound books, by most others.

@@ -391,7 +391,7 @@ class FakeBank:
             f":{name}:{'J' if name in self.confirmed_orders else 'N'}"
             for name in ("HKSAL", "HKKAZ", "HKCAZ", "HKSPA", "HKTAB")
         )
-        number = 2 if self.devices else 0
+        number = len(self.devices)
         must = 2 if self.devices else 0
         bank = [
             f"HIBPA:n:3:{version}+12+280:{self.blz}+{escape(self.name)}+1+1+300",

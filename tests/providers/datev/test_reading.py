@@ -70,6 +70,20 @@ def test_a_job_that_datev_has_deleted_is_begun_again(office: Office) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
+def test_a_job_that_does_not_end_is_given_up_after_twelve_hours(office: Office) -> None:
+    office.sign_in().datev.job_states = ["PENDING"]
+    assert office.get("opos").status_code == 503
+    office.service.clock.advance(seconds=12 * 3600 - 1)
+    office.sign_in()
+    assert office.get("opos").status_code == 503
+    assert (jobs(office), office.asked("/state")) == (1, 2)
+    # A second later it would not be asked after again, yet another is begun.
+    office.service.clock.advance(seconds=1)
+    assert office.get("opos").status_code == 503
+    assert jobs(office) == 2
+
+
+@pytest.mark.usefixtures("hurried")
 def test_a_job_that_failed_is_not_begun_again_at_once(office: Office) -> None:
     office.sign_in().datev.job_states = ["FAILED"]
     for _ in range(3):

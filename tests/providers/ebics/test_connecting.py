@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kontobahn import db
-from kontobahn.bank_providers.ebics import adapter
+from kontobahn.bank_providers.ebics import adapter, store
 from kontobahn.db import Tx
 from kontobahn.formats.ebics import keys
 from simulators.ebics_bank import Break
@@ -207,6 +207,13 @@ def test_another_organisation_sees_nothing_of_an_access(person: Person) -> None:
     other.begin()
     assert other.waiting() == []
     assert "Bankparameterblatt" in other.send(access=ref)
+    # Of several that wait, the newest comes first.
+    service, owner = person.service, person.owner.id
+    [(_, access)] = service.db.read_now(store.unfinished, service.vault, owner)
+    service.clock.advance(seconds=1)
+    service.db.write_now(store.create, service.vault, owner, "later", access)
+    person.begin()
+    assert person.waiting() == ["later", ref]
 
 
 @pytest.mark.either_engine

@@ -62,6 +62,16 @@ def test_a_file_that_the_bank_gave_no_number_was_never_there(office: Office, how
 
 
 @pytest.mark.either_engine
+def test_a_file_whose_data_the_bank_refuses_is_not_there(office: Office) -> None:
+    file = office.file()
+    office.bank.breaks.append(Break("code", phase="Transfer", order="CTV", code="091112"))
+    assert "091112" in office.send(file)
+    assert office.at_bank() == []
+    assert "The bank has refused the file" in office.page(file)
+    assert office.call("DELETE", f"/v2/banking/order-files/{file['id']}")["status"] == "discarded"
+
+
+@pytest.mark.either_engine
 @pytest.mark.parametrize("how", ["lost", "cut", "nonsense", "foreign_signature"])
 def test_a_lost_answer_is_decided_by_the_protocol(office: Office, how: Any) -> None:
     file = office.file()

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from kontobahn.access import audit
+from kontobahn.bank_providers.ebics import store
 from simulators.ebics_bank import Break
 from tests.dashboard.test_second_factor import STEP
 from tests.dashboard.test_second_factor import Person as Signer
@@ -162,6 +163,11 @@ def test_another_organisation_and_lower_roles_are_kept_out(desk: Desk) -> None:
     browser = Signer(office.service, stranger, "fremd@fremd.example").browser
     for path in ("", "/orders", "/keys", "/suspend", "/orders/N001/sign"):
         assert browser.get(desk.line + path).status_code == 404, path
+    db = office.service.db
+    [ref] = db.read_now(lambda tx: [ref for (ref,) in tx.all("SELECT ref FROM ebics_accesses")])
+    for organization, is_allowed in ((stranger, False), (office.person.owner, True)):
+        db.write_now(lambda tx, of=organization: store.allow_signing(tx, of.id, ref, allowed=True))  # type: ignore[misc]
+        assert db.read_now(store.signs, ref) is is_allowed
     assert desk.signer.browser.get(f"{desk.line}/orders/none/sign").status_code == 404
     assert desk.signer.browser.get("/dashboard/connections/none/line").status_code == 404
 

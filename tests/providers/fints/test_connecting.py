@@ -88,6 +88,8 @@ def test_a_login_with_a_tan_becomes_a_connection_and_its_secrets_stay_secret(
 ) -> None:
     bank.start = "tan"
     person.begin()
+    # To keep the PIN is a choice, made by the person.
+    assert " checked>" not in person.service.http.get(person.url).text
     page = person.sign_in(keep="yes")
     assert [text in page for text in ("smsTAN", "pushTAN 2.0")] == [True, True]
     page = person.send(method="920")
@@ -174,7 +176,8 @@ def test_a_refresh_without_the_person_ends_where_the_bank_wants_one(person: Pers
     # The person comes, signs in again, and everything goes on under the same id.
     again = service.post(f"/v2/banking/connections/{connection['id']}/reconnect", person.owner.key)
     person.url = again.json()["connect_url"]
-    assert "muster" in service.http.get(person.url).text
+    page = service.http.get(person.url).text
+    assert ("muster" in page, page.count(" checked>")) == (True, 1)
     person.sign_in()
     person.send(method="920")
     assert "Das Konto ist verbunden" in person.send(tan=TAN)
@@ -264,6 +267,8 @@ def test_the_worst_code_counts_and_the_bank_is_quoted(codes: list[tuple[str, str
     error: Any = failure(codes)
     assert error.error_class == error_class
     assert codes[-1][1] in str(error) or codes[0][1] in str(error)
+    # That there was a failure is said only where nothing else is.
+    assert ("9050" in str(error)) is ({code for code, _ in codes} == {"9050"})
     assert not str(error).endswith(".")
 
 

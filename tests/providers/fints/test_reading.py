@@ -13,7 +13,7 @@ import pytest
 from kontobahn.bank_providers.fints import client, wire
 from kontobahn.bank_providers.fints.client import BankError, FinTSConnectionError
 from kontobahn.bank_providers.fints.rules import failure, snapshot_of
-from kontobahn.bank_providers.fints.wire import Challenge, Documents, Login, Work
+from kontobahn.bank_providers.fints.wire import Challenge, Documents, Login, SeenAccount, Work
 from kontobahn.banking.provider import LOCKED, PERSON_NEEDED, ProviderDown, ProviderRefused, Snapshot
 from simulators.fints_bank import Account, FakeBank, camt_document
 from tests.providers.fints.person import GIRO, MT940, PIN, TAGESGELD, TAN, open_bank
@@ -178,6 +178,13 @@ def test_devices_are_asked_for_without_a_confirmation_and_without_them_the_bank_
         client.find_methods(work, post_to(bank))
         assert client.find_devices(work, post_to(bank), "922") == devices
     assert bank.faults == []
+    # Of a single one nobody has to say which.
+    bank.devices = ["Handy"]
+    work, asked = work_for(), bank.messages
+    client.find_methods(work, post_to(bank))
+    told = bank.messages - asked
+    assert client.find_devices(work, post_to(bank), "922") == []
+    assert bank.messages - asked == told
 
 
 # --- Habits of banks that are no faults, and faults that are one account's
@@ -318,3 +325,36 @@ def test_camt_in_latin_1_and_with_a_number_of_the_banks_own_is_read() -> None:
     found = snapshot(bank, work_for())
     assert [one.description for one in found.transactions] == ["SVWZ+Käse"]
     assert list(found.not_read) == []
+
+
+# --- What was handed out, by itself
+
+
+def account_of(kind: int = 1) -> SeenAccount:
+    return SeenAccount(TAGESGELD, "", "532013000", "", "99990000", type=kind)
+
+
+def read_of(accounts: list[SeenAccount], *handed_out: bytes) -> Snapshot:
+    """Reads documents of the first account."""
+    documents = Documents()
+    for document in handed_out:
+        documents.add(0, document, is_pending=False)
+    return snapshot_of(
+        work_for().login, accounts, documents, provider_ref="r", provider_code="c", next_refresh_possible_at=0
+    )
+
+
+def test_the_tens_of_its_type_say_what_an_account_is() -> None:
+    expected = {
+        1: "checking", 9: "checking", 10: "savings", 19: "savings", 20: "account", 30: "investment", 39: "investment",
+        40: "loan", 49: "loan", 50: "credit_card", 59: "credit_card", 60: "investment", 69: "investment", 70: "account", 99: "account",
+    }  # fmt: skip
+    found = read_of([account_of(kind) for kind in expected])
+    assert [facts.nature for facts in found.accounts] == list(expected.values())
+
+
+def test_a_statement_is_read_from_its_first_byte_and_what_is_shorter_than_any_is_none() -> None:
+    assert amounts(read_of([account_of()], MT940.lstrip())) == {500}
+    assert list(read_of([account_of()], b"\r\n:20:-" + b" " * 12).not_read) == []
+    [told] = read_of([account_of()], b":20:" + b"x" * 16).not_read
+    assert "cannot be read" in told.sentence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from types import SimpleNamespace
 
 import pytest
 from fints.exceptions import FinTSConnectionError
@@ -11,6 +12,7 @@ from kontobahn.bank_providers.fints.client import (
     MAX_BYTES_BETWEEN_DOCUMENTS,
     MAX_DOCUMENTS,
     MAX_ELEMENTS,
+    _Connection,
     check_size,
     decode_base64,
 )
@@ -26,6 +28,13 @@ def test_more_elements_than_any_bank_sends_are_refused(mark: bytes) -> None:
     check_size(b"A" + mark * MAX_ELEMENTS)
     with pytest.raises(FinTSConnectionError, match="more elements"):
         check_size(b"A" + mark * (MAX_ELEMENTS + 1))
+
+
+def test_an_answer_is_bounded_before_it_is_parsed() -> None:
+    answer = base64.b64encode(b"A" + b"+" * (MAX_ELEMENTS + 1))
+    connection = _Connection("https://bank.example/fints", lambda url, message: answer)
+    with pytest.raises(FinTSConnectionError, match="more elements"):
+        connection.send(SimpleNamespace(render_bytes=lambda: b""))
 
 
 def test_more_documents_than_any_bank_sends_are_refused() -> None:
