@@ -72,15 +72,17 @@ def test_a_job_that_datev_has_deleted_is_begun_again(office: Office) -> None:
 @pytest.mark.usefixtures("hurried")
 def test_a_job_that_does_not_end_is_given_up_after_twelve_hours(office: Office) -> None:
     office.sign_in().datev.job_states = ["PENDING"]
-    assert office.get("opos").status_code == 503
-    office.service.clock.advance(seconds=12 * 3600 - 1)
-    office.sign_in()
-    assert office.get("opos").status_code == 503
-    assert (jobs(office), office.asked("/state")) == (1, 2)
-    # A second later it would not be asked after again, yet another is begun.
+    pause = postings.pause_seconds(0)
+    # The time that passes before each call; the jobs after it, and how often DATEV was asked how one of them is.
+    for seconds, begun, asked in ((0, 1, 1), (pause - 1, 1, 1), (1, 1, 2), (12 * 3600 - 1 - pause, 1, 3)):
+        office.service.clock.advance(seconds=seconds)
+        office.sign_in()
+        assert office.get("opos").status_code == 503
+        assert (jobs(office), office.asked("/state")) == (begun, asked)
+    # The first is not asked after for a while, and never again: another is begun.
     office.service.clock.advance(seconds=1)
     assert office.get("opos").status_code == 503
-    assert jobs(office) == 2
+    assert (jobs(office), office.asked("/state")) == (2, 4)
 
 
 @pytest.mark.usefixtures("hurried")
@@ -139,6 +141,24 @@ def test_a_right_that_is_missing_is_told_with_the_link_of_datev(office: Office, 
     assert (answer.status_code, body["code"]) == (403, "ledger_endpoint_not_authorized")
     assert body["details"]["helpUrl"].startswith("https://apps.datev.de/help-center/")
     assert ("1008829" in body["details"]["helpUrl"]) is not is_taciturn
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_job_about_which_datev_gave_no_answer_is_not_asked_after_at_once(office: Office) -> None:
+    office.sign_in().datev.breaks = [("/state", "500")]
+    for seconds, status, asked in ((0, 503, 1), (29, 503, 1), (1, 200, 2)):
+        office.service.clock.advance(seconds=seconds)
+        assert office.get("opos").status_code == status
+        assert office.asked("/state") == asked
+
+
+def test_nobody_waits_for_what_takes_longer_than_a_call_may(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Shorter than the pause that DATEV wants; and whoever looked again would fail.
+    monkeypatch.setattr(postings, "WAIT_SECONDS", postings.pause_seconds(0) - 1.0)
+    monkeypatch.setattr(postings, "LOOK_SECONDS", None)
+    office.sign_in().datev.job_states = ["PENDING"]
+    answer = office.get("opos")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
 
 
 def test_answers_that_make_no_sense_are_no_answers(office: Office) -> None:
