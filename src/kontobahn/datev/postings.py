@@ -93,7 +93,7 @@ class Postings:
             now = self._clock.now()
             if job is not None and job.state == "done" and now < job.asked_at + KEPT:
                 return job.asked_at
-            is_due = job is None or job.next_poll_at <= now or job.asked_at + KEPT <= now
+            is_due = job is None or job.next_poll_at <= now
             if is_due and await self._db.write(_claim, key):
                 await self._step(connection, key)
                 continue

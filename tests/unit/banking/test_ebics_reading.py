@@ -40,8 +40,9 @@ def test_a_statement_counts_once_however_often_it_comes(downloads: list[bytes]) 
 
 @pytest.mark.parametrize("is_together", [True, False])
 def test_a_reference_that_several_bookings_have_identifies_none(is_together: bool) -> None:
-    first, second = Sheet([Booking(100, reference="R"), Booking(300, reference="S")]), Sheet(
-        [Booking(200, reference="R")], opening=100_400, id="S-2", number=2
+    first, second = (
+        Sheet([Booking(100, reference="R"), Booking(300, reference="S")]),
+        Sheet([Booking(200, reference="R")], opening=100_400, id="S-2", number=2),
     )
     found = read(camt(first, second)) if is_together else read(camt(first), camt(second))
     assert [(facts.amount_minor, facts.provider_ref is None) for facts in found.transactions] == [
