@@ -12,6 +12,7 @@ import pytest
 from pypdf import PdfReader
 
 from kontobahn.bank_providers.sandbox import adapter, store
+from kontobahn.banking.provider import Banking
 from kontobahn.clock import DAY, SECOND
 from tests.dashboard.browsing import Browser
 from tests.file_bank import FileBank, transactions
@@ -361,3 +362,21 @@ def test_the_bank_is_off_unless_it_is_named(start_service: ServiceFactory) -> No
     browser = Browser(service)
     browser.sign_in(EMAIL)
     assert browser.get(PAGE).status_code == 404
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_its_pages_are_there_while_it_is_offered_whenever_the_first_page_was_opened(
+    start_service: ServiceFactory,
+) -> None:
+    service = start_service()
+    organization = service.organization()
+    service.user(organization, EMAIL, "admin")
+    parts: Any = service.application.context.parts
+    with_it = parts[Banking]
+    parts[Banking] = with_it._replace(connect_providers=())
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    assert browser.get(PAGE).status_code == 404
+    parts[Banking] = with_it
+    assert browser.get(PAGE).status_code == 200
+    assert browser.post(f"{PAGE}/clock", {"step": "day"}).status_code == 303

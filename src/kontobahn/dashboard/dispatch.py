@@ -101,8 +101,6 @@ class Dashboard:
         self._db = dependencies.context.db
         self._pages: dict[str, dict[str, Page]] = {}
         for page in dependencies.pages:
-            if not page.offered(dependencies.context):
-                continue
             methods = self._pages.setdefault(page.path, {})
             if page.method in methods:
                 raise ValueError(f"{page.name} is declared twice")
@@ -125,9 +123,12 @@ class Dashboard:
         return RedirectResponse(ROOT if wants_page else "/docs", 307, {"Vary": "Accept"})
 
     def _endpoint(self, path: str | None) -> Any:
-        methods = self._pages[path] if path is not None else {}
+        declared = self._pages[path] if path is not None else {}
+        context = self._dependencies.context
 
         async def respond(request: Request) -> Response:
+            # Asked for each visit, as the menu asks: what is offered does not depend on when the first page was opened.
+            methods = {method: page for method, page in declared.items() if page.offered(context)}
             method = "GET" if request.method == "HEAD" else request.method
             return await self._respond(request, methods, methods.get(method))
 
