@@ -140,6 +140,8 @@ Text = Annotated[str, Meta(min_length=1, max_length=200)]
 # Blanks by their code points: \s is not the same set in Python and in JavaScript, and the pattern is published.
 BLANKS_BUT_NUL = r"\x01-\x20\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff"
 BLANKS = rf"\x00{BLANKS_BUT_NUL}"
+# Those of them that are no control characters.
+BLANKS_ON_ONE_LINE = r"\x20\xa0\u1680\u2000-\u200f\u202a-\u202f\u205f\u3000\ufeff"
 Name = Annotated[
     str,
     form("a name, not only blanks", rf"^[{BLANKS_BUT_NUL}]*[^{BLANKS}][^\x00]*$", min_length=1, max_length=200),

@@ -27,6 +27,8 @@ def technical(nummer: str, laenge: int) -> str:
     """Returns the technical number for one in the client's own length or in full. Raises ValueError with the reason."""
     if not nummer.isascii() or not nummer.isdigit():
         raise ValueError("must be digits")
+    if not nummer.strip("0"):
+        raise ValueError("must not be only zeros")
     if len(nummer) in (laenge, laenge + 1):
         padded = nummer + "0" * (SACHKONTO_DIGITS - laenge)
     elif len(nummer) in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS):

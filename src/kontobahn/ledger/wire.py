@@ -14,7 +14,7 @@ from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 from msgspec import Meta
 
 from kontobahn import money
-from kontobahn.api.wire import CONTROL, Answer, Timestamp, Uuid, form
+from kontobahn.api.wire import BLANKS_ON_ONE_LINE, CONTROL, Answer, Timestamp, Uuid, form
 from kontobahn.errors import BadRequest
 from kontobahn.ledger.bwa import LINES, RESULT, UNASSIGNED, Subtotal, group_of, is_profit_and_loss
 from kontobahn.sentences import said
@@ -25,7 +25,7 @@ Kontonummer = Annotated[str, form("an account number of 4 to 9 digits", r"^[0-9]
 # One line of a DATEV-format file can hold a text without line breaks and other control characters, and an amount with
 # up to ten digits before the comma. Everything that is booked must fit into an export.
 _ONE_LINE = f"^[^{CONTROL}]*$"
-_NOT_ONLY_BLANKS = f"^ *[^ {CONTROL}][^{CONTROL}]*$"
+_NOT_ONLY_BLANKS = f"^[{BLANKS_ON_ONE_LINE}]*[^{BLANKS_ON_ONE_LINE}{CONTROL}][^{CONTROL}]*$"
 MAX_BOOKED = Decimal("9999999999.99")
 
 

@@ -90,6 +90,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"umsatz": 1.005}, "umsatz"),
     ({"konto": "123"}, "konto"),
     ({"gegenkonto": "012345678"}, "gegenkonto"),
+    # No file can hold them.
+    ({"konto": "0000"}, "konto"),
+    ({"gegenkonto": "00000000"}, "gegenkonto"),
     ({"skonto": -1}, "skonto"),
     ({"waehrung": "USD"}, "basisUmsatz"),
     ({"basisUmsatz": 0}, "basisUmsatz"),

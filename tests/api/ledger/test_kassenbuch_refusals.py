@@ -30,7 +30,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     (entry(line(1), {**line(2), "belegText": "x"}), "belegzeilen[1].belegText"),
     (entry(line(1), line(2, belegtext="")), "belegzeilen[1].belegtext"),
     (entry(line(1, belegtext="x" * 61)), "belegzeilen[0].belegtext"),
-    (entry(line(1, belegtext="   ")), "belegzeilen[0].belegtext"),
+    *((entry(line(1, belegtext=text)), "belegzeilen[0].belegtext") for text in ("   ", "\u00a0", " \u2003", "\u200b\ufeff")),
     (entry(line(1, kostenstelle1=" ")), "belegzeilen[0].kostenstelle1"),
     # What no line of an export can hold; a line break at the very end is one too.
     *((entry(line(1), line(1, belegtext=text)), "belegzeilen[1].belegtext") for text in NOT_ONE_LINE),
@@ -55,6 +55,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     (entry(line(1), line(1, "84001234")), "belegzeilen[1].gegenkonto"),
     (entry(line(1, "100100001")), "belegzeilen[0].gegenkonto"),
     (entry(line(1, "01001")), "belegzeilen[0].gegenkonto"),
+    (entry(line(1, "0000")), "belegzeilen[0].gegenkonto"),
     (entry(line(1, "1000")), "belegzeilen[0].gegenkonto"),
     (entry(line(1, "10000000")), "belegzeilen[0].gegenkonto"),
     # A rate is booked or refused: against the key, against the account, unknown, or where nothing can carry it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kontobahn.ledger.konto import functional, is_debitor, is_personenkonto, readable, readings, technical
@@ -26,7 +26,7 @@ def test_a_number_of_the_client_s_length_is_filled_up(nummer: str, laenge: int, 
     ("nummer", "laenge"),
     [
         ("", 4), ("840", 4), ("840000", 4), ("8400000", 4), ("8400000000", 4), ("8400", 5), ("8400", 8), ("84O0", 4),
-        ("84 00", 4), ("-8400", 4), ("８４００", 4), ("²400", 4), ("01001", 4), ("010010000", 4),
+        ("84 00", 4), ("-8400", 4), ("８４００", 4), ("²400", 4), ("01001", 4), ("010010000", 4), ("0000", 4), ("00000000", 4),
         # In full, but with digits that the client's own numbers do not have.
         ("84001234", 4), ("84000001", 4), ("100100001", 4), ("84001200", 5), ("100101100", 5), ("100100123", 7),
     ],
@@ -42,6 +42,7 @@ def test_there_and_back_is_the_same_number(laenge: int, person: bool, number: in
     nummer = str(number).zfill(digits)[-digits:]
     if person and nummer[0] == "0":
         nummer = "1" + nummer[1:]
+    assume(nummer.strip("0"))
     konto = technical(nummer, laenge)
     assert is_personenkonto(konto) == person
     assert len(konto) == 8 + person
