@@ -389,8 +389,8 @@ class PartialRows:
             if header != self._header or found != rows:
                 raise Conflict(
                     said(
-                        "{found} of the {rows} rows that were imported with --partial from {source} are"
-                        " in this file again, but it is not that file with only the refused rows"
+                        "This file has {found} of the {rows} rows that were imported with --partial from"
+                        " {source} again, but it is not that file with only the refused rows"
                         " corrected. Nothing was imported. Import a file with the refused rows alone; or,"
                         " if these are other bookings that look the same, import it with --another.",
                         found=found,

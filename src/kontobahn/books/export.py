@@ -456,7 +456,8 @@ class Notes:
         self._spool.write(f"{note.file}: {place}: {note.found} {note.done}\r\n".encode(errors="replace"))
 
     def write(self, target: BinaryIO, heading: str) -> None:
-        summary = f"{self.count} notes on what is not in the files as it is in the books:" if self.count else ""
+        notes = "1 note" if self.count == 1 else f"{self.count} notes"
+        summary = f"{notes} on what is not in the files as it is in the books:" if self.count else ""
         nothing_lost = "The files hold everything that the books hold."
         target.write(f"{heading}\r\n\r\n{summary or nothing_lost}\r\n".encode())
         self._spool.seek(0)

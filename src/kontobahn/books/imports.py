@@ -331,13 +331,13 @@ class Bookings:
             raise batches.reversed_since(known, self._reversed_lines, self._reversed)
         self.known += self._lookalikes.count
         found = said(
-            "The same rows were imported before, {described}; {count} of them stand in the books.",
+            "The same rows were imported before, {described}; {count} of them {stand} in the books.",
             described=batches.described(known),
             count=self.known,
+            stand="stands" if self.known == 1 else "stand",
         )
-        done = said("{count} rows that do not were booked again.", count=count)
-        if count == 1:
-            done = said("1 row that does not was booked again.")
+        one = said("1 row that does not was booked again.")
+        done = one if count == 1 else said("{count} rows that do not were booked again.", count=count)
         self._protocol.add(RowWarning(0, "", found, done))
 
     def finish(self, tx: Tx, protocol: Protocol) -> None:

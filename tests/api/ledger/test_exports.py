@@ -243,6 +243,13 @@ def everything(books: Books, client: store.Client) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.either_engine
+def test_one_note_is_one(books: Books) -> None:
+    imported(books, file(satz("119,00;S;;;;;10010;8400;3;1501;RE-1;;;Rechnung")))
+    archive = exported(books, "2026-01-01")
+    assert "\r\n1 note on what" in archive.read(archive.namelist()[-1]).decode()
+
+
 def test_what_the_format_has_no_room_for_is_named(books: Books) -> None:
     body = {
         **FULL,

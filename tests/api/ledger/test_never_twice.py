@@ -189,6 +189,17 @@ def test_a_file_whose_rows_are_partly_undone_takes_exactly_those(books: Books, q
     assert texts(books) == ["Einlage", "Rechnung", "Rechnung Käse", "Wareneingang", "Zahlung"]
 
 
+@pytest.mark.either_engine
+def test_of_one_row_is_told_as_of_one(books: Books) -> None:
+    first = imported(books, file(PAYMENT))
+    whole = file(INVOICE, PAYMENT)
+    imported(books, whole, partial="true")
+    undone(books, first["id"])
+    (told,) = imported(books, whole)["protokoll"]
+    assert told["gefunden"].endswith("; 1 of them stands in the books.")
+    assert told["getan"] == "1 row that does not was booked again."
+
+
 def texts(books: Books) -> list[str]:
     """The texts of the bookings that stand."""
     rows = books.rows(
