@@ -291,7 +291,7 @@ PRINTED = [
     ("trial-balance.pdf", "Trial balance", ["8400", "All accounts (11)"]),
     ("open-items.pdf", "Open items", ["RE-1", "19.00", "Suppliers"]),
     ("open-items/due.pdf", "Due dates", ["RE-2", "96.30", "115.30"]),
-    ("reports/vat.pdf", "VAT figures", ["Output tax", "19 %"]),
+    ("reports/vat.pdf", "VAT figures", ["Output tax", "19 %", "Amounts in euros."]),
     ("reports/profit-and-loss.pdf", "Profit and loss", ["Umsatzerlöse", "Vorläufiges Ergebnis"]),
     ("reports/journal.pdf", "Journal", ["Rechnung eins", "−10.70"]),
     ("trial-balance/84000000/sheet.pdf", "8400", ["Rechnung eins", "100.00 H"]),

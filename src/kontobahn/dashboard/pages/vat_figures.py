@@ -203,7 +203,7 @@ async def _bookings_sheet(visit: Visit, most: int) -> tuple[Figures, Sheet, str]
         ("", None, "", _("Total"), "", "", line.bemessungsgrundlage, line.umsatzsteuer, line.vorsteuer),
     ]
     title = f"{_(KINDS[line.art])} {line.prozent} %"
-    sheet = Sheet(title, _period(shown), columns, [Part(rows, sums=sums)], landscape=True)
+    sheet = Sheet(title, _period(shown), columns, [Part(rows, sums=sums)], [_("Amounts in euros.")], landscape=True)
     return shown, sheet, f"{_file_name(shown)} {title}"
 
 
@@ -255,7 +255,11 @@ def _sheet(shown: Figures) -> Sheet:
         (_("Estimated VAT to pay"), "", "", "", None, shown.to_pay, None),
     ]
     rows = [_row(shown.chosen, line) for line in found.zeilen]
-    notes = [_("Figures to check, not a VAT return."), *filter(None, [_taxed_otherwise(shown.taxed)])]
+    notes = [
+        _("Amounts in euros."),
+        _("Figures to check, not a VAT return."),
+        *filter(None, [_taxed_otherwise(shown.taxed)]),
+    ]
     return Sheet(_("VAT figures"), _period(shown), columns, [Part(rows, sums=sums)], notes)
 
 
