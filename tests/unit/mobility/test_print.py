@@ -92,6 +92,27 @@ def test_a_correction_and_nothing_to_pay_have_no_payment_code() -> None:
     assert "Es ist nichts zu zahlen" in printed(nothing)[0]
 
 
+def test_what_is_credited_is_counted_apart_and_its_share_is_negative() -> None:
+    credited = line(-6_300, holder_reference="PN-2", employer_share_in_cents=1_575)
+    (page,) = printed(make(line(), line(holder_reference="PN-3"), credited))
+    assert "Für 2 Tickets und 1 Storno berechnen wir Ihnen zusammen:" in page
+    assert "AG-Anteil −15,75 €" in page
+    whole = "\n".join(printed(make(*[credited] * 9)))
+    assert "Für 9 Stornos erhalten Sie diesen Betrag zurück:" in whole
+    assert "AG-Anteil −141,75 €" in whole
+    assert whole.count("−15,75 €") == 9, "once for each in the list"
+
+
+def test_no_line_of_the_footer_parts_an_address_or_a_number() -> None:
+    by = seller(
+        contact_email="firmenkunden@demo-handel.example", register_entry="Amtsgericht Charlottenburg, HRB 999999"
+    )
+    (page,) = printed(make(line(), by=by))
+    assert all(
+        text in page for text in ("firmenkunden@demo-handel.example", "HRB 999999", "IBAN DE02 1203 0000 0000 2020 51")
+    )
+
+
 def test_the_giro_code_follows_the_standard() -> None:
     text = pdf.giro_payload(
         name="Verkehrsverbund GmbH",

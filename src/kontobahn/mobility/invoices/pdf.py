@@ -31,6 +31,8 @@ from kontobahn.mobility.invoices.rules import Line, first_day, last_day
 from kontobahn.mobility.seller import Logo, Seller
 from kontobahn.money import amount_text
 
+# A number stays on the line of the register that it is in.
+_BEFORE_NUMBER = re.compile(r" (?=\d)")
 _METADATA = re.compile(
     rb"\n(\d+) 0 obj\n<</Length \d+/Type/Metadata/Subtype/XML>>\nstream\n(.*?)\nendstream\nendobj", re.DOTALL
 )
@@ -265,7 +267,7 @@ def _seller(seller: Seller) -> dict[str, Any]:
         [seller.name, seller.street, place, seller.website],
         [seller.contact_name, seller.contact_phone, seller.contact_email],
         [
-            seller.register_entry,
+            _BEFORE_NUMBER.sub("\u00a0", seller.register_entry or ""),
             seller.managing_directors,
             f"USt-IdNr. {seller.vat_id}" if seller.vat_id else None,
             f"Steuernummer {seller.tax_number}" if seller.tax_number else None,
@@ -310,11 +312,12 @@ def _reference_block(facts: Facts) -> list[list[str]]:
 
 
 def _introduction(facts: Facts) -> str:
-    count = len(facts.lines)
-    tickets = "1 Ticket" if count == 1 else f"{count} Tickets"
+    credited = sum(1 for line in facts.lines if line.credited_number)
+    counts = ((len(facts.lines) - credited, "Ticket"), (credited, "Storno"))
+    counted = " und ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
     if facts.is_correction:
-        return f"Für {tickets} erhalten Sie diesen Betrag zurück:"
-    return f"Für {tickets} berechnen wir Ihnen zusammen:"
+        return f"Für {counted} erhalten Sie diesen Betrag zurück:"
+    return f"Für {counted} berechnen wir Ihnen zusammen:"
 
 
 def _groups(facts: Facts) -> Iterable[list[Line]]:
@@ -349,12 +352,18 @@ def _notes(group: list[Line]) -> list[str]:
     first, notes = group[0], []
     if first.discount_in_cents:
         notes.append(f"{euro(first.price_in_cents)} abzgl. {euro(first.discount_in_cents)} Rabatt")
-    shares = [line.employer_share_in_cents for line in group if line.employer_share_in_cents is not None]
+    shares = [share for line in group if (share := _employer_share(line)) is not None]
     if shares:
         notes.append(f"AG-Anteil {euro(sum(shares))}")
     if first.credited_number and first.credited_on:
         notes.append(f"berechnet mit {first.credited_number} vom {_day(date.fromisoformat(first.credited_on))}")
     return notes
+
+
+def _employer_share(line: Line) -> int | None:
+    """Returns the employer's share with the sign of the amount that it is a part of."""
+    share = line.employer_share_in_cents
+    return -share if share is not None and line.credited_number else share
 
 
 def _details(facts: Facts) -> dict[str, Any]:
@@ -376,7 +385,7 @@ def _detail_group(group: list[Line]) -> dict[str, Any]:
         "with_reference": any(line.reference for line in group),
         "rows": [
             [str(line.position), line.holder_reference, line.reference or "",
-             "" if line.employer_share_in_cents is None else euro(line.employer_share_in_cents), euro(line.amount_in_cents)]
+             "" if (share := _employer_share(line)) is None else euro(share), euro(line.amount_in_cents)]
             for line in group
         ],
     }  # fmt: skip
