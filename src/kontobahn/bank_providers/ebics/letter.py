@@ -64,7 +64,8 @@ def _pdf(access: Access, day: date, language: Language) -> bytes:
         [texts["protocol"], _VERSIONS[access.protocol]],
     ]  # fmt: skip
     data = {
-        "language": language, "title": texts["title"], "facts": facts, "confirm": texts["confirm"],
+        "language": language, "title": texts["title"], "person": f"{access.partner_id} · {access.user_id}",
+        "facts": facts, "confirm": texts["confirm"],
         "lines": [texts["place"], texts["name"], texts["signature"]],
         "keys": [
             _key(access, kept, texts, texts[kept.version[0]])
