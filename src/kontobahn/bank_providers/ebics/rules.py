@@ -173,10 +173,10 @@ def data_sheet_step(proposed: Mapping[str, str] | None = None) -> Step:
 def letter_step(documents: tuple[Document, ...], said: str = "") -> Step:
     hint = Words(
         "Ihre Schlüssel sind bei der Bank. Drucken Sie den Brief aus, unterschreiben Sie ihn und schicken Sie ihn der Bank. Sie schaltet"
-        " Sie frei, sobald sie die Hashwerte verglichen hat; das dauert Tage. Sie können diese Seite schließen und später unter „Konto"
+        " Sie frei, sobald sie die Hashwerte verglichen hat; das dauert Tage. Sie können diese Seite schließen und später unter „Bank"
         " verbinden“ mit demselben Zugang weitermachen. Ist die Freischaltung da, geht es hier weiter.",
         "Your keys are at the bank. Print the letter, sign it and send it to the bank. It activates you once it has compared the hashes,"
-        " which takes days. You may close this page and go on later with the same access under “Connect account”. Once you are"
+        " which takes days. You may close this page and go on later with the same access under “Connect a bank”. Once you are"
         " activated, go on here.",
     )
     return Step(

@@ -20,7 +20,6 @@ CLOSE = Words("Sie können diese Seite jetzt schließen.", "You can close this p
 DONE_TITLE = Words("Konto verbunden", "Account connected")
 DONE = Words("Das Konto ist verbunden.", "The account is connected.")
 FAILED_TITLE = Words("Nicht verbunden", "Not connected")
-ERROR_CLASS = Words("Fehlerklasse", "Error class")
 BUSY = Words(
     "Die Anfrage bei der Bank läuft noch. Bitte laden Sie die Seite gleich noch einmal.",
     "The bank has not answered yet. Please reload this page in a moment.",
