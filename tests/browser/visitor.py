@@ -26,15 +26,16 @@ _TOO_WIDE = """
     Math.max(...[document.documentElement, ...document.querySelectorAll(".table-box, .card")].map(
         box => box.scrollWidth - box.clientWidth))
 """
-# Amounts, days, IBANs in their groups and numbers of documents in tables, facts and figures: one that is parted is read wrongly.
+# Amounts, days, IBANs in their groups, numbers of documents and of clients in tables, facts, figures, hints and lists of what goes:
+# one that is parted is read wrongly.
 _PARTED = r"""() => {
     const shapes =
-        /[-−]?€?\d[\d.,]*[.,]\d\d\s?€?|\b\d\d\.\d\d\.\d{4}\b|\b[A-Z]{2}\d\d(?: \d{4}){4} \d\d\b|\b[A-Z]{1,4}(?:-\d+){1,2}\b/g;
+        /[-−]?€?\d[\d.,]*[.,]\d\d\s?€?|\b\d\d\.\d\d\.\d{4}\b|\b[A-Z]{2}\d\d(?: \d{4}){4} \d\d\b|\b(?:[A-Z]{1,4}|\d{4,})(?:-\d+){1,2}\b/g;
     const found = [];
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) {
         const text = texts.currentNode;
-        if (!text.parentElement.closest("td, dd, .figure") || text.parentElement.closest("code")) continue;
+        if (!text.parentElement.closest("td, dd, .figure, .field .hint, .removes") || text.parentElement.closest("code")) continue;
         for (const hit of text.data.matchAll(shapes)) {
             const range = document.createRange();
             range.setStart(text, hit.index);

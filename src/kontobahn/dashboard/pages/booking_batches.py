@@ -30,7 +30,7 @@ STATES = {
 }
 KINDS = {
     "DATEI": N_("File"),
-    "BUCHUNGEN": N_("Bookings by call"),
+    "BUCHUNGEN": N_("Bookings via the API"),
     "STORNO": N_("Reversal"),
     "KORREKTUR": N_("Correction of tax"),
 }
