@@ -46,6 +46,15 @@ _PARTED = r"""() => {
     }
     return found;
 }"""
+# Facts side by side whose values do not begin at one height, because the label of one takes more lines than those of the others.
+_UNEVEN = """() => [...document.querySelectorAll("dl.facts")].flatMap(list => {
+    const rows = new Map();
+    const topOf = element => Math.round(element.getBoundingClientRect().top);
+    for (const fact of list.querySelectorAll(":scope > div")) rows.set(topOf(fact), [...(rows.get(topOf(fact)) || []), fact]);
+    const isUneven = row => Math.max(...row.map(fact => topOf(fact.lastElementChild)))
+        - Math.min(...row.map(fact => topOf(fact.lastElementChild))) > 6;
+    return [...rows.values()].filter(isUneven).map(row => row.map(fact => fact.firstElementChild.textContent).join(", "));
+})"""
 # Elements that differ in their words alone look and sound the same.
 _KIND_OF = """
     const kindOf = element =>
@@ -233,6 +242,10 @@ class Visitor:
     def parted(self) -> list[str]:
         """Returns the figures and numbers on the page that is open which stand in two lines."""
         return [f"{self.page.url}: {number} stands in two lines" for number in self.page.evaluate(_PARTED)]
+
+    def uneven(self) -> list[str]:
+        """Returns the labels of facts side by side whose values do not begin at one height."""
+        return [f"{self.page.url}: values at several heights: {labels}" for labels in self.page.evaluate(_UNEVEN)]
 
     def sideways(self) -> int:
         """By how many pixels the page is wider than the window, or a table than its box, which cuts it off."""

@@ -237,7 +237,9 @@ async def order_file_content(visit: Visit, id: str) -> Response:
 async def ask_to_discard(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.context, visit.principal, numeric(id))
     return visit.ask_first(
-        title=_("Discard the order file of %(when)s?", when=figures.moment(content.file.created_at)),
+        title=_(
+            "Discard the order file of %(when)s?", when=figures.in_one_line(figures.moment(content.file.created_at))
+        ),
         text=_("Discard a file only if it was not uploaded at the bank: otherwise its orders could be paid twice."),
         removes=[
             ngettext(
