@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.access import users
+from kontobahn.access import invitations, users
 from kontobahn.access.principal import Principal
 from kontobahn.banking.connections.routes import list_bank_connections
 from kontobahn.banking.payments.routes import create_payment
@@ -23,7 +23,7 @@ from kontobahn.mobility.customers import create_customer
 from tests.bank_builder import Bank
 from tests.dashboard.browsing import COOKIE, Browser
 from tests.dashboard.test_second_factor import Person
-from tests.harness import PASSWORD, Organization, Service
+from tests.harness import ACTOR, PASSWORD, Organization, Service
 from tests.mobility_builder import CUSTOMER
 
 KEYS, TEAM, NEW = "/dashboard/keys", "/dashboard/team", "a new password of mine"
@@ -187,6 +187,27 @@ def test_only_somebody_with_a_link_gets_a_password_hashed(service: Service, monk
         refused = Browser(service).post(f"/dashboard/{path}", {"token": "nobody", "name": "Max", "password": NEW})
         assert refused.status_code in (404, 422)
     assert hashed == []
+
+
+@pytest.mark.either_engine
+def test_an_invitation_that_cannot_be_accepted_says_so_before_anybody_fills_in_a_form(
+    service: Service, muster: Organization
+) -> None:
+    principal = Principal(muster.id, "owner", (muster.id,))
+    made = service.db.write_now(
+        invitations.create, service.vault, principal, email="max@muster.example", role="member", days=7, actor=ACTOR
+    )
+    path = f"/dashboard/invitation/{made.secret}"
+    assert 'name="password"' in Browser(service).get(path).text
+    assert Browser(service).post(path, {"name": "Max", "password": PASSWORD}).status_code == 303
+    for address, status, said in (
+        (path, 409, "was accepted already"),
+        ("/dashboard/invitation/x", 404, "is not known"),
+    ):
+        answer = Browser(service).get(address)
+        assert (answer.status_code, said in answer.text, 'name="password"' in answer.text) == (status, True, False), (
+            answer.text
+        )
 
 
 # --- People

@@ -102,9 +102,9 @@ def revoke(tx: Tx, principal: Principal, invitation_id: str, actor: Actor) -> In
 
 
 _ENDED = {
-    "accepted": "This invitation is accepted.",
-    "revoked": "This invitation is revoked.",
-    "expired": "This invitation is expired.",
+    "accepted": "This invitation was accepted already. Sign in.",
+    "revoked": "This invitation was withdrawn. Ask for a new one.",
+    "expired": "This invitation has expired. Ask for a new one.",
 }
 
 
@@ -112,7 +112,7 @@ def find_pending(tx: Tx, vault: Vault, token: str) -> Invitation:
     """Returns the invitation of a token. Raises NotFound or Conflict if it cannot be accepted."""
     found = _INVITATIONS.one(tx, "token_hash = ?", vault.token_hash(token))
     if found is None:
-        raise NotFound("This invitation is not known.")
+        raise NotFound("This invitation is not known. Ask for a new one.")
     state = found.state(tx.now)
     if state != "pending":
         raise Conflict(_ENDED[state])

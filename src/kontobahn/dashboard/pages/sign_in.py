@@ -208,6 +208,8 @@ async def do_first_run(visit: Visit) -> Response:
 
 @page("/invitation/{token}", caller="anybody", help="sign-in")
 async def invitation_page(visit: Visit, token: str) -> Response:
+    # Nobody fills in a form for an invitation that cannot be accepted.
+    await visit.read(invitations.find_pending, visit.context.vault, token)
     return _show_invitation(visit, token)
 
 
