@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
@@ -21,6 +22,7 @@ from kontobahn.sentences import said
 
 S = TypeVar("S", bound=Struct)
 MAX_FIELDS = 500
+_NAMED = re.compile(r"^The field `[^`]+`(:? )(.)")
 
 
 class Form:
@@ -51,7 +53,7 @@ class Form:
 
     def fail(self, name: str, message: str) -> None:
         """Says what is wrong with a field; the first thing said stays."""
-        self.errors.setdefault(name, message)
+        self.errors.setdefault(name, _without_name(message) if name else message)
 
     def labelled(self, name: str, label: str) -> str:
         """Notes the label of a field, and returns it."""
@@ -139,6 +141,11 @@ def _plain(kind: Any) -> Any:
 
 def _is(kind: Any, wanted: type) -> bool:
     return _plain(kind) is wanted
+
+
+def _without_name(message: str) -> str:
+    """Returns what a call says of a field by its name, as it is said beside the field, which has a label."""
+    return _NAMED.sub(lambda found: f"This {found[2]}" if found[1] == " " else found[2].upper(), message)
 
 
 def _what_is_wrong(kind: Any, message: str) -> str:

@@ -176,3 +176,18 @@ def test_a_scale_has_round_steps_also_where_nothing_changes() -> None:
     assert charts.scale(112_000_00, 165_000_00) == [100_000_00, 120_000_00, 140_000_00, 160_000_00, 180_000_00]
     assert charts.scale(8_400_00, 8_400_00) == [8_000_00, 8_500_00]
     assert charts.scale(0, 0) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("The field `date` must not be in the past.", "This must not be in the past."),
+        ("The field `bankkonten`: only one account can be the main one.", "Only one account can be the main one."),
+        ("Diese Nummer gibt es schon.", "Diese Nummer gibt es schon."),
+    ],
+)
+def test_beside_a_field_nobody_reads_its_name_in_a_call(told: str, shown: str) -> None:
+    form = Form()
+    form.fail("date", told)
+    form.fail("", told)
+    assert form.errors == {"date": shown, "": told}
