@@ -87,6 +87,9 @@ def test_what_is_to_be_paid_is_saved_and_printed_with_its_sums(payer: Payer, bro
     payer.received(of_tea("T-1"))
     payer.received(credit_note("G-1", 100))
     payer.received(in_dollars("U-1", 500))
+    in_euros, in_dollar = re.findall(r'<tr class="sum">(.*?)</tr>', browser.get(DUE).text, re.DOTALL)
+    assert all(text in in_euros for text in ("3 invoices", "€41.36"))
+    assert all(text in in_dollar for text in ("One invoice", "$5.00"))
     listed = browser.get(f"{DUE}?within=7").text
     assert all(f'href="{DUE}.{ending}?within=7"' in listed for ending in ("csv", "pdf"))
     rows = _saved(browser, f"{DUE}.csv")

@@ -80,13 +80,16 @@ async def due_list(visit: Visit) -> Response:
     filters = visit.filters(DueFilters)
     within = filters.wanted.within
     rows = await _due(visit, within)
+    sums: dict[str, list[int]] = {}
+    for one in rows:
+        add_up(sums, one.row.currency_code, 1, one.amount_minor)
     return visit.show(
         "payables_due.html",
         filters=filters,
         rows=rows,
         states=STATES,
         today=visit.today,
-        total=due.total(rows),
+        sums=sorted(sums.items()),
         spans=[(_(text), filters.url(within=days), within == days) for days, text in SPANS.items()],
         may_pay=visit.may("member") and any(_can_be_paid(one) for one in rows),
         can_be_paid=_can_be_paid,
