@@ -100,10 +100,22 @@ def set_up_bank(owner: Owner) -> None:
     owner.arrive("/dashboard/connections/new")
     assert "Sandbox" not in owner.page.content()
     owner.page.reload()
+    refused_file(owner)
+    owner.visitor.open("/dashboard/connections/new")
     owner.choose("auszug.xml", STATEMENT, "statements")
     owner.click("form[action$=statements] .button")
     owner.page.wait_for_url("**/dashboard/set-up")
     expect(owner.page.locator(".set-up .done")).to_have_count(3)
+
+
+def refused_file(owner: Owner) -> None:
+    """What comes of it is told by the page about files, which the menu marks."""
+    payload: FilePayload = {"name": "auszug.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"}
+    form = owner.page.locator("form[action$=statements]")
+    form.locator("input[type=file]").set_input_files(payload)
+    form.locator(".button").click()
+    expect(owner.page.locator("main .notice.bad")).to_contain_text("auszug.pdf")
+    expect(owner.page.locator("header.top [aria-current]")).to_have_attribute("href", "/dashboard/statements")
 
 
 def match_a_payment(owner: Owner) -> None:

@@ -55,6 +55,13 @@
   // Whoever comes back with the back button may send again.
   addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
 
+  // The answer may be another page than the one with the form: its menu says so.
+  function show(text) {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    for (const part of ["header.top", "main"]) $(part).replaceWith(document.adoptNode($(part, page)));
+    $("main").focus();
+  }
+
   function sendFile(event, form) {
     event.preventDefault();
     const bar = $("progress.sending", form);
@@ -71,9 +78,7 @@
     request.addEventListener("error", again);
     request.addEventListener("load", () => {
       if (request.responseURL && request.responseURL !== form.action) { location.assign(request.responseURL); return; }
-      const shown = new DOMParser().parseFromString(request.responseText, "text/html");
-      $("main").replaceWith(document.adoptNode($("main", shown)));
-      $("main").focus();
+      show(request.responseText);
     });
     request.send(new FormData(form));
   }
@@ -92,8 +97,7 @@
       if (answer && !answer.redirected) refused = await answer.text();
     }
     if (!refused) { location.assign(form.action); return; }
-    $("main").replaceWith(document.adoptNode($("main", new DOMParser().parseFromString(refused, "text/html"))));
-    $("main").focus();
+    show(refused);
   }
   for (const form of $$("[data-several]")) {
     const field = $('[type="file"]', form);
