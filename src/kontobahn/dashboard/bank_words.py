@@ -169,13 +169,15 @@ def payment_state(status: PaymentStatus) -> Shown:
     return Shown(_(badge), kind, _(sentence))
 
 
-def shown_payment(row: PaymentRow) -> Shown:
-    """The state of a payment: that of its status, unless it waits for a second person."""
+def shown_payment(row: PaymentRow, *, may_release: bool = False) -> Shown:
+    """The state of a payment: that of its status, unless it waits for a second person, who may be the one that looks."""
     if row.waits_for_release:
         return Shown(
             _("waits for release"),
             "warn",
-            _("Another person must release it. Until then it goes to no bank and into no file."),
+            _("It waits for your release. Until then, no bank gets it.")
+            if may_release
+            else _("Another person must release it. Until then, no bank gets it."),
         )
     return payment_state(row.status)
 

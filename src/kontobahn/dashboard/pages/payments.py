@@ -267,12 +267,13 @@ async def payment(visit: Visit, id: str) -> Response:
     provider = visit.context.part(Banking).providers.get(row.provider)
     is_file = provider is not None and provider.orders_are_files
     warnings = [refusal(warning.message) for warning in await bank.warnings_of(visit.context, row)]
+    may_release = row.waits_for_release and releases.may_decide(row, visit.principal)
     return visit.show(
         "payment.html",
         row=row,
         account=facts.account,
-        state=bank_words.shown_payment(row),
-        may_release=row.waits_for_release and releases.may_decide(row, visit.principal),
+        state=bank_words.shown_payment(row, may_release=may_release),
+        may_release=may_release,
         is_maker=row.waits_for_release and row.maker_user_id == visit.principal.user_id,
         maker=facts.maker,
         steps=_steps(facts),
