@@ -54,7 +54,7 @@ class Movement(NamedTuple):
     quelle: str
 
 
-class _HoldRow(NamedTuple):
+class HoldRow(NamedTuple):
     organization_id: str
     id: str
     amount: int
@@ -66,7 +66,7 @@ class _HoldRow(NamedTuple):
     quelle: str
 
 
-_HOLDS = Table("credit_holds", _HoldRow)
+_HOLDS = Table("credit_holds", HoldRow)
 MOVEMENTS = Table("credit_movements", Movement)
 _INSERT_MOVEMENT = (
     f"INSERT INTO credit_movements (organization_id, {MOVEMENTS.columns}) VALUES (?{', ?' * len(Movement._fields)})"
@@ -196,8 +196,8 @@ def _result(move: Move, account: Row) -> Hold | int | bool:
     return int(account[1]) if move.kind == "confirm" else True
 
 
-def _new_hold(tx: Tx, move: Move) -> _HoldRow:
-    return _HoldRow(
+def _new_hold(tx: Tx, move: Move) -> HoldRow:
+    return HoldRow(
         organization_id=move.organization_id,
         id=move.reference,
         amount=move.amount,
@@ -307,6 +307,11 @@ def reserve(organization_id: str, amount: int, *, hold_seconds: int, cause: Caus
     For `hold_seconds`: a call's reservation lives as long as a call may take, a payment's until the payment is settled.
     """
     return Move(organization_id, "reserve", new_id(), amount, cause, hold_seconds)
+
+
+def held(tx: Tx, organization_id: str, hold_id: str) -> HoldRow | None:
+    """Returns what is set aside under this id, and what for; None if it was settled or has lapsed."""
+    return _HOLDS.one(tx, "organization_id = ? AND id = ?", organization_id, hold_id)
 
 
 def _refuse_to_confirm(tx: Tx, organization_id: str, hold_id: str) -> int:

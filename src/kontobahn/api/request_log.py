@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, quote
 
 import msgspec
 
+from kontobahn import credits
 from kontobahn.access import keys
 from kontobahn.api.declare import Endpoint
 from kontobahn.clock import DAY, HOUR, berlin_date
@@ -442,7 +443,24 @@ class Usage:
             self._last_use = {**last_use, **self._last_use}
 
 
+def charge_later(tx: Tx, organization_id: str, hold_id: str) -> None:
+    """Charges a reservation that outlived its call, and counts the credits with the call's, on the day they are spent.
+
+    Raises HoldLapsed if it is not kept any more.
+    """
+    held = credits.held(tx, organization_id, hold_id)
+    credits.confirm(tx, organization_id, hold_id)
+    assert held is not None, "what was charged was held"
+    _add_usage(tx, {(organization_id, held.endpoint, held.api_key_id or "", held.quelle): [0, 0, held.amount]})
+
+
 def _write_usage(tx: Tx, counts: UsageCounts, last_use: dict[tuple[str, str], int]) -> None:
+    _add_usage(tx, counts)
+    for (organization_id, key_id), at in sorted(last_use.items()):
+        keys.note_use(tx, organization_id, key_id, at)
+
+
+def _add_usage(tx: Tx, counts: UsageCounts) -> None:
     day = berlin_date(tx.now).isoformat()
     # Sorted, so that processes writing at the same time lock the rows in one order and cannot deadlock.
     for (organization_id, endpoint, key_id, quelle), values in sorted(counts.items()):
@@ -454,8 +472,6 @@ def _write_usage(tx: Tx, counts: UsageCounts, last_use: dict[tuple[str, str], in
             " credits = usage_counts.credits + excluded.credits",
             organization_id, day, endpoint, key_id, quelle, *values,
         )  # fmt: skip
-    for (organization_id, key_id), at in sorted(last_use.items()):
-        keys.note_use(tx, organization_id, key_id, at)
 
 
 Column = Literal["endpoint", "api_key_id", "quelle"]

@@ -19,6 +19,7 @@ from kontobahn.access.principal import Principal
 from kontobahn.api.answers import Platform
 from kontobahn.api.call import Call, Context
 from kontobahn.api.idempotency import Claim
+from kontobahn.api.request_log import charge_later
 from kontobahn.api.wire import Answer, Timestamp, Uuid
 from kontobahn.clock import DAY, SECOND, to_datetime
 from kontobahn.credits import Cause
@@ -301,7 +302,7 @@ def _settle_credits(tx: Tx, row: Transmission) -> None:
         credits.expire(tx, row.payer_organization_id, row.hold_id)
         return
     try:
-        credits.confirm(tx, row.payer_organization_id, row.hold_id)
+        charge_later(tx, row.payer_organization_id, row.hold_id)
     except credits.HoldLapsed:
         log.warning("transmission_done_after_its_reservation", id=row.id)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from kontobahn.api import request_log
 from kontobahn.api.call import Context
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.provider import PaymentReport, ProviderDown, ProviderRefused
 from kontobahn.banking.reports import webhooks
-from kontobahn.clock import DAY, HOUR, SECOND
+from kontobahn.clock import DAY, HOUR, SECOND, berlin_date
 from tests.bank_builder import CREDITOR_IBAN, IBAN, Bank, account_facts, account_id, events, facts, order
 from tests.harness import Organization, Service
 
@@ -88,6 +90,28 @@ def test_the_credits_are_charged_when_it_is_settled(service: Service, bank: Bank
         ("payment_update", "initiated"), ("payment_update", "authorizing"), ("payment_update", "processing"),
         ("payment_update", "settled"),
     ]  # fmt: skip
+
+
+def test_what_is_spent_is_found_by_call_by_key_and_by_source(service: Service, bank: Bank, owner: Organization) -> None:
+    """A payment is charged days after its call: its credits are counted where the call was."""
+    payment = pay(service, owner).json()["data"]
+    query = {"account_id": account_id(service, owner), "quelle": "n8n"}
+    assert service.get("/v2/banking/transactions", owner.key, params=query).status_code == 200
+    service.run(service.application.answered.flush())
+    service.clock.advance(seconds=24 * 3600)
+    report(bank, payment, "settled")
+    today = berlin_date(service.clock.now())
+
+    def used(column: request_log.Column) -> dict[str, int]:
+        rows = service.db.read_now(request_log.totals_by, owner.id, column, today - timedelta(days=2))
+        return {row.name: row.credits for row in rows if row.credits}
+
+    assert service.balance(owner).spent == 4
+    assert used("endpoint") == {f"POST {PAYMENTS}": 3, "GET /v2/banking/transactions": 1}
+    assert used("api_key_id") == {owner.key_id: 4}
+    assert used("quelle") == {"API": 3, "n8n": 1}
+    days = service.db.read_now(request_log.by_day, owner.id, today, 2)
+    assert [day.credits for day in days] == [1, 3]
 
 
 @pytest.mark.parametrize("end", ["failed", "rejected"])

@@ -15,6 +15,7 @@ import msgspec
 from kontobahn import credits, log
 from kontobahn.access import audit, organizations
 from kontobahn.access.principal import Principal, ask_in_scope, in_scope
+from kontobahn.api.request_log import charge_later
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.payments.rules import AWAITING_PAYER, CHECKS_COUNT, FINAL, outcome_of
 from kontobahn.banking.payments.wire import EVERYTHING, OrderWarning, PaymentEvent, PaymentsQuery
@@ -506,7 +507,7 @@ def _settle_credits(tx: Tx, row: PaymentRow) -> None:
         credits.expire(tx, row.payer_organization_id, row.hold_id)
         return
     try:
-        credits.confirm(tx, row.payer_organization_id, row.hold_id)
+        charge_later(tx, row.payer_organization_id, row.hold_id)
     except credits.HoldLapsed:
         # It took longer to settle than any reservation is kept; the money has moved all the same.
         log.warning("payment_settled_after_its_reservation", payment_id=row.id)
