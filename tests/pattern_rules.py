@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import kontobahn
@@ -24,6 +25,7 @@ from tests.tidy_rules import parse, walk
 ALPHABET = frozenset([*map(chr, range(0x180)), "\u1680", "\u2003", "\u2009", "\u2028", "\u20ac", "\u3042", "\uffff"])
 # A repeat that may go on for longer than this counts as unbounded.
 BOUND = 100
+SEARCHING = ("search", "split", "sub", "subn", "findall", "finditer")
 FUNCTIONS = ("compile", "match", "fullmatch", "search", "split", "sub", "subn", "findall", "finditer")
 _CATEGORIES = {
     sre.CATEGORY_DIGIT: r"\d", sre.CATEGORY_NOT_DIGIT: r"\D", sre.CATEGORY_SPACE: r"\s", sre.CATEGORY_NOT_SPACE: r"\S",
@@ -50,16 +52,85 @@ def faults(pattern: str | bytes) -> str | None:
     )
 
 
+def faults_of_search(pattern: str | bytes) -> str | None:
+    """Returns what is wrong with a pattern that is looked for from every place of a text, None if nothing is.
+
+    A repeat is read anew from each place inside it at which a match could begin, however it is settled.
+    """
+    for items in _spread(list(parser.parse(pattern))):
+        for number, (kind, value) in enumerate(items):
+            if kind not in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT) or value[1] <= BOUND:
+                continue
+            begins, nullable = _first(items[:number])
+            ends = _first(items[number + 1 :])[1]
+            held = _all_of(list(value[2]))
+            if not ends and (held if nullable else held & begins) and not _is_tied(items[0], held):
+                return "an unbounded repeat that a match may begin inside of"
+    return None
+
+
+def _is_tied(first: tuple[Any, Any], held: frozenset[str]) -> bool:
+    """Tells whether no match begins after a character that the repeat holds: at the beginning alone, or by what must not stand before."""
+    kind, value = first
+    if kind is sre.AT:
+        return value in (sre.AT_BEGINNING, sre.AT_BEGINNING_STRING)
+    return kind is sre.ASSERT_NOT and value[0] < 0 and held <= _first(list(value[1]))[0]
+
+
+def _spread(items: list[Any]) -> Iterator[list[Any]]:
+    """The sequences that a pattern stands for, with its groups and alternatives written out."""
+    options: list[list[Any]] = [[]]
+    for kind, value in items:
+        each: list[list[Any]] = [[(kind, value)]]
+        if kind is sre.BRANCH:
+            each = [sequence for option in value[1] for sequence in _spread(list(option))]
+        elif kind in (sre.SUBPATTERN, sre.ATOMIC_GROUP):
+            each = list(_spread(list(value[3] if kind is sre.SUBPATTERN else value)))
+        options = [[*done, *more] for done in options for more in each]
+    yield from options
+
+
+def _all_of(items: list[Any]) -> frozenset[str]:
+    """The characters that a repeat of the items may consist of."""
+    found: frozenset[str] = frozenset()
+    for sequence in _spread(items):
+        for kind, value in sequence:
+            if kind in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+                found |= _all_of(list(value[2]))
+            else:
+                found |= _first_of(kind, value)[0]
+    return found
+
+
+def searched() -> Iterator[tuple[str, str | bytes]]:
+    """Every pattern that is looked for from each place of a text, with where it is."""
+    for name, module, tree in _modules():
+        for node in walk(tree):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=function)) if function in SEARCHING:
+                    found = _value(node.args[0], vars(module))
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr=function)) if function in SEARCHING:
+                    found = vars(module).get(of)
+                case _:
+                    continue
+            pattern = found.pattern if isinstance(found, re.Pattern) else found
+            if isinstance(pattern, str | bytes):
+                yield f"{name}:{node.lineno}", pattern
+
+
+def _modules() -> Iterator[tuple[str, ModuleType, ast.Module]]:
+    for info in pkgutil.walk_packages(kontobahn.__path__, "kontobahn."):
+        if not info.name.endswith("__main__"):
+            module = importlib.import_module(info.name)
+            yield info.name, module, parse(Path(module.__file__ or "").read_text("utf-8"))
+
+
 def patterns() -> Iterator[tuple[str, Any]]:
     """Every pattern of the source with its place; None for one that only a call makes."""
-    for info in pkgutil.walk_packages(kontobahn.__path__, "kontobahn."):
-        if info.name.endswith("__main__"):
-            continue
-        module = importlib.import_module(info.name)
-        source = Path(module.__file__ or "").read_text("utf-8")
-        for node in walk(parse(source)):
+    for name, module, tree in _modules():
+        for node in walk(tree):
             if isinstance(node, ast.Call) and (expression := _pattern_of(node)) is not None:
-                yield f"{info.name}:{node.lineno}", _value(expression, vars(module))
+                yield f"{name}:{node.lineno}", _value(expression, vars(module))
 
 
 def _pattern_of(node: ast.Call) -> ast.expr | None:

@@ -22,7 +22,8 @@ HEAD = 65_536
 CHUNK = 65_536
 MAX_FILE_BYTES = 200_000_000
 _BLANKS = b" \t\r\n\x0b\x0c\x00\x01\x02\x03\x04\x1a"  # with the marks of transmission that older software leaves
-_FIELD_20 = re.compile(rb"(?:^|[\r\n\x00-\x04]|\{4:|@@)\s*:20:")
+# Blanks of its own line only: with those that end lines, a file of empty lines would be read again from each of them.
+_FIELD_20 = re.compile(rb"(?:^|[\r\n\x00-\x04]|\{4:|@@)[ \t\x0b\x0c]*:20:")
 # Letters beyond ASCII as UTF-8 writes them: a text that has some of them is no Latin-1, even if others in it are damaged.
 _UTF_8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _NOT_LATIN_1 = {byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0xA0)}
