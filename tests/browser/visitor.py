@@ -30,13 +30,15 @@ _TOO_WIDE = """
 # one that is parted is read wrongly.
 _PARTED = r"""() => {
     const shapes =
-        /[-−]?€?\d[\d.,]*[.,]\d\d\s?€?|\b\d\d\.\d\d\.\d{4}\b|\b[A-Z]{2}\d\d(?: \d{4}){4} \d\d\b|\b(?:[A-Z]{1,4}|\d{4,})(?:-\d+){1,2}\b/g;
+        /[-−]?€?\d[\d.,]*[.,]\d\d\s?€?|\b\d\d\.\d\d\.\d{4}\b|\b[A-Z]{2}\d\d(?: \d{4}){4} \d\d\b|\b[A-Z]{1,4}(?:-\d+){1,2}\b/g;
+    // No part of an id, which may be parted.
+    const clients = /(?<![\w-])\d{4,7}-\d{1,5}(?![\w-])/g;
     const found = [];
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) {
         const text = texts.currentNode;
         if (!text.parentElement.closest("td, dd, .figure, .field .hint, .removes") || text.parentElement.closest("code")) continue;
-        for (const hit of text.data.matchAll(shapes)) {
+        for (const hit of [...text.data.matchAll(shapes), ...text.data.matchAll(clients)]) {
             const range = document.createRange();
             range.setStart(text, hit.index);
             range.setEnd(text, hit.index + hit[0].length);
