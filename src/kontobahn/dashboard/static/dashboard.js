@@ -56,7 +56,7 @@
   addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
 
   // The answer may be another page than the one with the form: its menu says so.
-  function show(text) {
+  function showAnswer(text) {
     const page = new DOMParser().parseFromString(text, "text/html");
     for (const part of ["header.top", "main"]) $(part).replaceWith(document.adoptNode($(part, page)));
     $("main").focus();
@@ -78,7 +78,7 @@
     request.addEventListener("error", again);
     request.addEventListener("load", () => {
       if (request.responseURL && request.responseURL !== form.action) { location.assign(request.responseURL); return; }
-      show(request.responseText);
+      showAnswer(request.responseText);
     });
     request.send(new FormData(form));
   }
@@ -97,7 +97,7 @@
       if (answer && !answer.redirected) refused = await answer.text();
     }
     if (!refused) { location.assign(form.action); return; }
-    show(refused);
+    showAnswer(refused);
   }
   for (const form of $$("[data-several]")) {
     const field = $('[type="file"]', form);
