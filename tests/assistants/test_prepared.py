@@ -118,7 +118,7 @@ def test_an_approval_that_was_never_answered_is_taken_up_again_and_pays_once(
     assert approve(karl, item).status_code == 303
     # As if the process had ended before it noted the payment.
     service.db.write_now(lambda tx: tx.run("UPDATE assistants_prepared SET payment_id = NULL, done_at = NULL"))
-    assert "Approve it" in karl.browser.get(f"/dashboard/assistants/{item['id']}").text
+    assert "Approve" in karl.browser.get(f"/dashboard/assistants/{item['id']}").text
     assert approve(karl, item).status_code == 303
     [payment] = service.get(PAYMENTS, owner.key).json()["data"]
     assert shown(service, owner, item)["payment_id"] == payment["id"]
@@ -191,7 +191,7 @@ def test_whoever_may_not_pay_may_not_approve_and_a_key_never_does(
     clerk = Releaser(service, owner, "clerk@muster.example", "bookkeeping")
     assert approve(clerk, item).status_code != 303
     assert shown(service, owner, item)["state"] == "waiting"
-    assert "Approve it" not in clerk.browser.get(f"/dashboard/assistants/{item['id']}").text
+    assert "Approve" not in clerk.browser.get(f"/dashboard/assistants/{item['id']}").text
     assert bank.provider.asked == []
 
 
@@ -244,7 +244,7 @@ def test_a_prepared_cash_entry_is_booked_when_a_person_approves_it(service: Serv
     where = {"connectionId": books.connection_id, "kassenname": "Hauptkasse"}
     assert service.get("/v2/ledger-duo/kassenbuch", owner.key, params=where).json()["data"] == []
     karl = Releaser(service, owner, "karl@muster.example", "bookkeeping")
-    assert "Refuse it" in karl.browser.get(f"/dashboard/assistants/{item['id']}").text
+    assert "Refuse" in karl.browser.get(f"/dashboard/assistants/{item['id']}").text
     assert approve(karl, item).status_code == 303
     [row] = service.get("/v2/ledger-duo/kassenbuch", owner.key, params=where).json()["data"]
     assert (row["betrag"], row["datum"], row["belegtext"]) == (119, "2026-02-13", "Barverkauf")

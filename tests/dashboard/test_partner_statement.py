@@ -106,6 +106,23 @@ def test_letters_have_address_iban_due_dates_and_a_code(person: Person) -> None:
 
 
 @one_engine
+def test_a_mail_to_a_partner_lists_rows_that_add_up_to_its_sum(person: Person) -> None:
+    """However many there are, and whether they are owed or credited."""
+    books = person.desk.books
+    record = {**PERSON, "personenkontoNummer": "10077", "firmenname": "Viel GmbH", "emailAdressen": [
+        {"email": "post@viel.example", "typ": "INVOICE"}]}  # fmt: skip
+    assert books.send(PERSONENKONTO, record).status_code == 201
+    books.post("\n".join(f"2026-02-{day:02} S 10077 8400 {day},00 V-{day} Ware" for day in range(1, 25)))
+    books.post("2026-02-25 H 10077 8400 30,50 G-1 Gutschrift")
+    [link] = links(person.get("/dashboard/open-items/100770000").text, "mailto:post@viel.example")
+    body = parse_qs(urlsplit(link).query)["body"][0]
+    amounts = re.findall(r"(−?)€([\d.]+)", body)
+    *rows, total = [Decimal(sign.replace("−", "-") + number) for sign, number in amounts]
+    assert len(rows) == 21, "twenty documents, and what the others come to"
+    assert sum(rows) == total == Decimal("269.50")
+
+
+@one_engine
 def test_documents_of_one_supplier_become_one_payment(person: Person) -> None:
     page = person.get("/dashboard/open-items/700010000").text
     assert sorted(re.findall(r'name="item" value="([^"]+)"', page)) == [

@@ -323,7 +323,7 @@ def test_a_printed_account_sheet_has_the_turnover_of_the_trial_balance(browser: 
             assert line in shown, (line, shown)
     assert sums(browser.get("/dashboard/trial-balance/12000000")) == [
         ["Opening balance", "€500.00", "€0.00", ""],
-        ["Turnover", "€100.00", "€800.00", ""],
+        ["Movements", "€100.00", "€800.00", ""],
         ["Total", "€600.00", "€800.00", "€200.00H"],
     ]
 

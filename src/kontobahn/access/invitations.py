@@ -165,21 +165,23 @@ _INVITED = "Einladung zu {organization} / Invitation to {organization}"
 _INVITATION = """\
 Guten Tag,
 
-Sie sind eingeladen, bei Kontobahn für {organization} mitzuarbeiten. Mit diesem Link legen Sie Ihr Passwort fest:
+Sie sind eingeladen, bei Kontobahn für {organization} mitzuarbeiten. Mit diesem Link nehmen Sie die Einladung an.
+Haben Sie hier noch kein Konto, legen Sie dabei Ihr Passwort fest; sonst melden Sie sich mit Ihrem an:
 
 {link}
 
-Der Link funktioniert einmal und bis {until_de}. Wenn Sie die Einladung nicht erwartet haben, tun Sie nichts.
+Der Link funktioniert einmal und bis {until_de}. Wenn Sie die Einladung nicht erwartet haben, können Sie diese E-Mail ignorieren.
 
 --
 
 Hello,
 
-you are invited to work with {organization} on Kontobahn. Open this link to choose your password:
+You are invited to work with {organization} on Kontobahn. Open this link to accept the invitation. If you have no account here
+yet, choose a password; otherwise sign in with yours:
 
 {link}
 
-It works once, until {until_en}. If you did not expect this invitation, do nothing.
+It works once, until {until_en}. If you did not expect this invitation, ignore this mail.
 """
 
 _NEW_PASSWORD = """\
@@ -189,17 +191,18 @@ mit diesem Link legen Sie ein neues Passwort für Kontobahn fest:
 
 {link}
 
-Der Link funktioniert einmal und bis {until_de}. Wenn Sie ihn nicht angefordert haben, tun Sie nichts: Ihr Passwort bleibt, wie es ist.
+Der Link funktioniert einmal und bis {until_de}. Wenn Sie ihn nicht angefordert haben, können Sie diese E-Mail ignorieren:
+Ihr Passwort bleibt, wie es ist.
 
 --
 
 Hello {name},
 
-open this link to choose a new password for Kontobahn:
+Open this link to choose a new password for Kontobahn:
 
 {link}
 
-It works once, until {until_en}. If you did not ask for it, do nothing: your password stays as it is.
+It works once, until {until_en}. If you did not ask for it, ignore this mail: your password stays as it is.
 """
 
 

@@ -52,7 +52,7 @@ EXTRA = {
     "payer_information": N_("Payer's account"),
     "additional": N_("Booking text"),
     "time": N_("Time"),
-    "posting_date": N_("Booked on"),
+    "posting_date": N_("Booking date"),
     "end_to_end_id": N_("End-to-end reference"),
     "merchant_id": N_("Merchant"),
     "bank_reference": N_("Bank's reference"),
@@ -159,7 +159,7 @@ async def transactions_csv(visit: Visit) -> Response:
             raise _too_many()
     else:
         raise _too_many()
-    head = [_("Day"), _("Booked on"), _("Account"), _("With whom"), _("IBAN"), _("Purpose"), _("Amount"), _("Currency"),
+    head = [_("Day"), _("Booking date"), _("Account"), _("With whom"), _("IBAN"), _("Purpose"), _("Amount"), _("Currency"),
             _("Status"), _("End-to-end reference"), _("ID")]  # fmt: skip
     return await visit.csv("transactions", head, rows)
 

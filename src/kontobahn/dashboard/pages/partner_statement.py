@@ -20,7 +20,7 @@ from kontobahn.dashboard.pages import open_items
 from kontobahn.dashboard.pages.open_items import AGES, OpenItemsFilter, Settlements
 from kontobahn.dashboard.pages.partners import first_of, record_of
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import N_, _
+from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain.sepa import in_groups
@@ -190,6 +190,8 @@ def _day(day: date) -> str:
 
 
 PAY = f"{ROOT}/open-items/pay"
+# Programs for mail take an address of some 2,000 characters.
+MAIL_ROWS = 20
 
 
 class LetterQuery(Struct):
@@ -251,7 +253,7 @@ async def partner_statement(visit: Visit, konto: str) -> Response:
         "partner_statement.html", shown=shown, chosen=shown.chosen, konto=konto, account=shown.account, ages=AGES,
         left=sum((shown.left(item) for item in shown.items), Decimal()), is_debitor=is_debitor(konto),
         level=proposed_level(max((one.item.tageUeberfaellig for one in overdue), default=0)),
-        levels=[(level, _(text)) for level, text in LEVELS.items()], mail=_mail(shown), pay=PAY,
+        levels=[(level, _(text)) for level, text in LEVELS.items()], mail=_mail(shown, visit.today), pay=PAY,
         has_letterhead=not missing_fields(sender),
         pay_key=pay_key, may_pay=visit.may("member") and not is_debitor(konto),
     )  # fmt: skip
@@ -262,18 +264,24 @@ def pay_key(konto: str, beleg: str) -> str:
     return f"{konto} {beleg}"
 
 
-def _mail(shown: Statement) -> str:
-    """Returns the address of a mail to the partner that says what is open; empty if no address is known."""
+def _mail(shown: Statement, today: date) -> str:
+    """Returns the address of a mail to the partner that says what is open; empty if no address is known.
+
+    What a customer owes is positive, and what we owe a supplier; a credit note is negative, so that the rows add up to the sum.
+    """
     address = first_of(shown.record, "emailAdressen", "email")
     if not address:
         return ""
-    lines = [
-        f"{item.beleg}  {figures.day(item.faelligAm)}  {figures.money(abs(shown.left(item)))}"
-        for item in shown.items[:20]
-        if shown.left(item)
-    ]
-    subject = _("Open items of account %(konto)s", konto=shown.chosen.written(shown.konto))
-    body = "\r\n".join([_("Document, due date, open amount:"), *lines, ""])
+    sign = 1 if is_debitor(shown.konto) else -1
+    items = [(item, sign * shown.left(item)) for item in shown.items if shown.left(item)]
+    lines = [f"{item.beleg}  {figures.day(item.faelligAm)}  {figures.money(left)}" for item, left in items[:MAIL_ROWS]]
+    if more := items[MAIL_ROWS:]:
+        rest = figures.money(sum((left for _item, left in more), Decimal()))
+        lines.append(ngettext("and one more: %(rest)s", "and %(num)s more: %(rest)s", len(more), rest=rest))
+    total = figures.money(sum((left for _item, left in items), Decimal()))
+    told = _("these documents are open in our books (number, due date, amount):")
+    body = "\r\n".join([_("Dear Sir or Madam,"), "", told, "", *lines, "", _("Total: %(total)s", total=total), ""])
+    subject = _("Open items on %(day)s", day=figures.day(today))
     return f"mailto:{quote(address, safe='@')}?{urlencode({'subject': subject, 'body': body}, quote_via=quote)}"
 
 

@@ -388,10 +388,10 @@ async def ask_to_remove(visit: Visit) -> Response:
         ),
     ]
     return visit.ask_first(
-        title=_("Remove everything of the sandbox bank?"),
+        title=_("Remove all data of the sandbox bank?"),
         text=_("No real account is touched. This cannot be undone. This will be removed:"),
         removes=removes,
-        button=_("Remove everything of the sandbox bank"),
+        button=_("Remove all data of the sandbox bank"),
         back=BACK,
     )
 

@@ -229,7 +229,7 @@ async def _account_sheet(visit: Visit, konto: str, most: int) -> tuple[ChosenBoo
 def _sums_of_sheet(lines: list[SheetLine], before: int) -> list[tuple[Cell, ...]]:
     """The turnover is that of the trial balance, which shows opening balances in a column of their own."""
     opened, moved = ([one for one in lines if (one.periode == 0) is is_opening] for is_opening in (True, False))
-    groups = [(_("Opening balance"), opened), (_("Turnover"), moved)] if opened else []
+    groups = [(_("Opening balance"), opened), (_("Movements"), moved)] if opened else []
     sums: list[tuple[Cell, ...]] = [("", "", "", text, "", "", *_turnover(some), None) for text, some in groups]
     balance = money.from_minor(lines[-1].saldo if lines else before)
     return [*sums, ("", "", "", _("Total"), "", "", *_turnover(lines), balance)]

@@ -122,7 +122,8 @@ class Source:
         if text.startswith(b"{1:") or _FIELD_20.search(self.head.removeprefix(BOM)):
             return "mt"
         raise StatementError(
-            "This is not a bank statement: neither camt.052, camt.053, camt.054, MT940 nor pain.002.", file=self.name
+            "This is not a bank statement: neither camt.052, camt.053, camt.054, MT940, MT942 nor pain.002.",
+            file=self.name,
         )
 
 
