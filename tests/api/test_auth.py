@@ -92,7 +92,7 @@ def test_a_revoked_or_expired_invitation_lets_nobody_in(service: Service, mine: 
     assert revoked.json()["data"]["status"] == "revoked"
     assert service.request("DELETE", f"/v2/auth/invitations/{tokens[0][0]}", mine.key).status_code == 200
     service.clock.advance(seconds=7 * 86400)
-    for (_, token), state in zip(tokens, ("revoked", "expired"), strict=True):
+    for (_, token), state in zip(tokens, ("withdrawn", "expired"), strict=True):
         body = {"token": token, "name": "X", "password": PASSWORD}
         answer = service.post("/v2/auth/invitations/accept", json=body)
         assert answer.status_code == 409

@@ -87,7 +87,7 @@ def test_an_invitation_is_settled_once(service: Service, mine: Inviting) -> None
     first = mine.revoke(revoked.invitation.id)
     service.clock.advance(seconds=5)
     assert mine.revoke(revoked.invitation.id) == first
-    with pytest.raises(Conflict, match="revoked"):
+    with pytest.raises(Conflict, match="withdrawn"):
         mine.accept(revoked.secret)
     with pytest.raises(NotFound):
         mine.accept("kb_inv_unknown")

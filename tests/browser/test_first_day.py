@@ -109,7 +109,7 @@ def set_up_bank(owner: Owner) -> None:
 
 
 def refused_file(owner: Owner) -> None:
-    """What comes of it is told by the page about files, which the menu marks."""
+    """The page about files tells what came of it, and the menu marks that page."""
     payload: FilePayload = {"name": "auszug.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7"}
     form = owner.page.locator("form[action$=statements]")
     form.locator("input[type=file]").set_input_files(payload)
