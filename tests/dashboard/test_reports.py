@@ -314,7 +314,7 @@ def test_a_printed_account_sheet_has_the_turnover_of_the_trial_balance(browser: 
     """The opening is summed up apart; the balance of the months before a chosen one stands above its lines."""
     books.post("2026-01-01 S 1200 9000 500,00 EB Vortrag")
     for query, lines in (
-        ("", ["Opening balance 500.00 0.00", "Turnover 100.00 800.00", "Total 600.00 800.00 200.00 H"]),
+        ("", ["Opening balance 500.00 0.00", "Movements 100.00 800.00", "Total 600.00 800.00 200.00 H"]),
         ("?period=5", ["Carried forward 600.00 S", "Total 0.00 800.00 200.00 H"]),
     ):
         printed = browser.get(f"/dashboard/trial-balance/12000000/sheet.pdf{query}").content
