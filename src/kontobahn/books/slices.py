@@ -195,7 +195,8 @@ class SlicedPoster(Poster):
         return booking
 
     def _renew(self, booking: int) -> None:
-        if (booking - self.before) % RENEWED_EVERY == 0:
+        # What the thread writes renews it too, slice by slice, and would be waited for.
+        if (booking - self.before) % RENEWED_EVERY == 0 and (self._writing is None or self._writing.done()):
             self._slices.renew()
 
     def _flush(self) -> None:

@@ -246,6 +246,35 @@ def test_whoever_gathers_slowly_is_not_given_up_for_dead(books: Books, monkeypat
     assert len(books.db.read_now(as_posted, client, ledger.years, ledger.order).posted) == len(rows) > 3
 
 
+def test_whoever_gathers_does_not_wait_for_what_is_being_written(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "RENEWED_EVERY", 1)
+    monkeypatch.setattr(slices, "ROWS_GATHERED", 2)
+    ledger, plain_add, plain_write = any_ledger(14), SlicedPoster.add, SlicedPoster._write_behind
+    client = books.db.write_now(create, books.connection_id, ledger)
+    # Two are written while the third is gathered.
+    rows = max(ledger.batches, key=len)[:3]
+    assert len(rows) == 3
+    all_are_gathered, gathered_meanwhile = threading.Event(), []
+
+    def add_and_tell(poster: SlicedPoster, satz: Satz) -> int:
+        booking = plain_add(poster, satz)
+        if poster.count == len(rows):
+            all_are_gathered.set()
+        return booking
+
+    def write_slowly(poster: SlicedPoster, block: read_models.Block) -> None:
+        poster._behind.write(lambda tx: gathered_meanwhile.append(all_are_gathered.wait(PATIENCE_SECONDS)))
+        plain_write(poster, block)
+
+    monkeypatch.setattr(SlicedPoster, "add", add_and_tell)
+    monkeypatch.setattr(SlicedPoster, "_write_behind", write_slowly)
+    Writing(books, client, rows, lambda: None).run()
+    assert gathered_meanwhile[0]
+    assert len(books.db.read_now(as_posted, client, ledger.years, ledger.order).posted) == len(rows)
+
+
 def test_who_was_given_up_for_dead_writes_nothing_more(books: Books) -> None:
     ledger = any_ledger(3)
     client = books.db.write_now(create, books.connection_id, ledger)
