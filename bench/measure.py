@@ -280,17 +280,16 @@ def _is_whole(answer: bytes) -> bool:
 
 def ask_once(port: int, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
     """Returns status, headers (names in lower case) and body of one call. Raises OSError if there is no answer."""
-    parts = []
     with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS) as connection:
         connection.sendall(request_bytes(path, {**headers, "connection": "close"}))
-        while more := connection.recv(1 << 20):
-            parts.append(more)
-    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
-    if not head:
-        raise ConnectionError("The connection was closed without an answer.")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    pairs = (line.partition(":") for line in lines)
-    return int(first.split()[1]), {name.lower(): value.strip() for name, _, value in pairs}, body
+        with connection.makefile("rb") as answer:
+            first = answer.readline().decode("latin-1")
+            if not first:
+                raise ConnectionError("The connection was closed without an answer.")
+            lines = iter(lambda: answer.readline().decode("latin-1").strip(), "")
+            found = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+            # Of a known length it is read into one place, and not copied.
+            return int(first.split()[1]), found, answer.read(int(found.get("content-length", -1)))
 
 
 def operations_a_second(seconds: float, threads: int, step: Callable[[int], None]) -> float:

@@ -33,7 +33,7 @@ from kontobahn.ledger import buchungen, kassenbuch, wire
 from kontobahn.ledger.buchungen import Buchung, DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeiten import Faelligkeiten
-from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
+from kontobahn.ledger.opos import Belegbewegung, JoinedOpos, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import (
     Author,
@@ -135,9 +135,9 @@ class OpenBooks:
     async def zahlungsbedingungen(self, jahr: date) -> list[wire.Zahlungsbedingung]:
         return await self._read("zahlungsbedingungen", store.zahlungsbedingungen, jahr)
 
-    async def offene_posten(self, selection: OposSelection) -> Opos:
-        joins_texts = self._db.joins_texts
-        return await self._read("buchungen", open_items.offene_posten, selection, joins_texts=joins_texts)
+    async def offene_posten(self, selection: OposSelection) -> Opos | JoinedOpos:
+        read = open_items.joined_offene_posten if self._db.joins_texts else open_items.offene_posten
+        return await self._read("buchungen", read, selection)
 
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
         return await self._read("buchungen", open_items.faelligkeiten, selection)

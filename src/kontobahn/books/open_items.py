@@ -20,7 +20,7 @@ from kontobahn.formats import extf
 from kontobahn.ledger import opos
 from kontobahn.ledger.faelligkeiten import Faelligkeiten, FirstInvoice, as_invoice, by_due_date
 from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, is_debitor, is_personenkonto
-from kontobahn.ledger.opos import Belegbewegung, Item, OpenKonto, Opos, OposKonto, OposSelection, Rest
+from kontobahn.ledger.opos import Belegbewegung, Item, JoinedOpos, OpenKonto, Opos, OposKonto, OposSelection, Rest
 from kontobahn.ledger.steuer import STEUERFREI, UMSATZSTEUER, VORSTEUER
 from kontobahn.ledger.wire import Zahlungsbedingung
 
@@ -32,16 +32,36 @@ _FEW_KONTEN = 5_000
 # --- Open items
 
 
-def offene_posten(tx: Tx, client: Client, selection: OposSelection, *, joins_texts: bool = False) -> Opos:
-    """`joins_texts` as the database has it."""
+class _Exceptions(NamedTuple):
+    """What today's list does not know: what was carried over, and documents that moved after the cut-off, less those movements."""
+
+    rests: dict[str, Rest]
+    changed: dict[tuple[str, str], Item]
+
+
+def offene_posten(tx: Tx, client: Client, selection: OposSelection) -> Opos:
+    return _assembled(tx, client, selection, _exceptions(tx, client, selection))
+
+
+def joined_offene_posten(tx: Tx, client: Client, selection: OposSelection) -> Opos | JoinedOpos:
+    """The same, from a database that joins texts quickly."""
+    exceptions = _exceptions(tx, client, selection)
+    joined = None if any(exceptions) else _joined(tx, client, *_konto_range(client, selection))
+    if joined is None:
+        return _assembled(tx, client, selection, exceptions)
+    return JoinedOpos(selection.stichtag, *joined)
+
+
+def _exceptions(tx: Tx, client: Client, selection: OposSelection) -> _Exceptions:
     stichtag = selection.stichtag.isoformat()
     low, high = _konto_range(client, selection)
     rests = _rests_at(tx, client, stichtag, low, high, is_raw=selection.eb_modus == "raw")
-    changed = _changed_since(tx, client, stichtag, low, high)
-    if joins_texts and not rests and not changed:
-        joined = _joined(tx, client, low, high)
-        if joined is not None:
-            return opos.answer(selection.stichtag, *joined)
+    return _Exceptions(rests, _changed_since(tx, client, stichtag, low, high))
+
+
+def _assembled(tx: Tx, client: Client, selection: OposSelection, exceptions: _Exceptions) -> Opos:
+    rests, changed = exceptions
+    low, high = _konto_range(client, selection)
     stored = _open_accounts(tx, client, low, high)
     # Only accounts with a carry-over, with movements after the cut-off or with too many items are read document by document.
     special = set(rests) | {konto for konto, _ in changed} | {konto for konto, _, wire in stored if not wire}
@@ -94,18 +114,21 @@ def _open_accounts(tx: Tx, client: Client, low: str, high: str) -> list[OpenKont
     )  # fmt: skip
 
 
+_IN_RANGE = "FROM books_open_accounts o{labels} WHERE o.edition = ? AND o.konto BETWEEN ? AND ?"
 # In the order that `opos.assemble` gives to other lists.
 _JOINED = (
-    "SELECT CAST(group_concat(account) AS BLOB), COALESCE(SUM(saldo) FILTER (WHERE konto < ?), 0),"
-    " COALESCE(SUM(saldo) FILTER (WHERE konto >= ?), 0), SUM(is_unwritten)"
-    """ FROM (SELECT '{{"kontonummer":"' || o.konto || '","bezeichnung":' || {label} || ',' || o.wire AS account,"""
-    " o.saldo, o.konto, o.wire = '' AS is_unwritten FROM books_open_accounts o{labels}"
-    " WHERE o.edition = ? AND o.konto BETWEEN ? AND ? ORDER BY ABS(o.saldo) DESC, o.konto) AS listed"
+    """SELECT CAST(group_concat(account) AS BLOB) FROM (SELECT '{{"kontonummer":"' || o.konto || '","bezeichnung":' || {label}"""
+    f""" || ',' || o.wire AS account {_IN_RANGE} ORDER BY ABS(o.saldo) DESC, o.konto) AS listed"""
 )
 _WITHOUT_LABELS = _JOINED.format(label=f"'{opos.EMPTY}'", labels="")
 _WITH_LABELS = _JOINED.format(
     label="json_quote(COALESCE(a.beschriftung, ''))",
     labels=" LEFT JOIN books_accounts a ON a.mandant = ? AND a.konto = o.konto",
+)
+# Apart from the list: carried along while that is sorted, they would take twice as long.
+_SUMS = (
+    "SELECT COALESCE(SUM(saldo) FILTER (WHERE konto < ?), 0), COALESCE(SUM(saldo) FILTER (WHERE konto >= ?), 0),"
+    f" COALESCE(MAX(wire = ''), 0) {_IN_RANGE.format(labels='')}"
 )
 
 
@@ -113,14 +136,18 @@ def _joined(tx: Tx, client: Client, low: str, high: str) -> tuple[bytes, int, in
     """Returns today's list as the database joins it, with the sums of debtors and creditors: many thousand accounts one by one
     would take half as long again. None if one has too many items to be kept as text.
     """
+    edition = edition_of(tx, client)
+    sums = tx.one(_SUMS, FIRST_CREDITOR, FIRST_CREDITOR, edition, low, high)
+    assert sums is not None
+    debitoren, kreditoren, is_unwritten = sums
+    if is_unwritten:
+        return None
     is_labelled = _has_labels(tx, client, low, high)
-    row = tx.one(
-        _WITH_LABELS if is_labelled else _WITHOUT_LABELS,
-        FIRST_CREDITOR, FIRST_CREDITOR, *[client.mandant] * is_labelled, edition_of(tx, client), low, high,
-    )  # fmt: skip
-    assert row is not None
-    texts, debitoren, kreditoren, unwritten = row
-    return None if unwritten else (texts or b"", debitoren, kreditoren)
+    listed = tx.one(
+        _WITH_LABELS if is_labelled else _WITHOUT_LABELS, *[client.mandant] * is_labelled, edition, low, high
+    )
+    assert listed is not None
+    return listed[0] or b"", debitoren, kreditoren
 
 
 def _by_konto(changed: dict[tuple[str, str], Item]) -> dict[str, list[Item]]:

@@ -198,6 +198,21 @@ def answer(stichtag: date, konten: bytes, debitoren: int, kreditoren: int) -> Op
     )
 
 
+class JoinedOpos(NamedTuple):
+    """The answer before its accounts are in it: their JSON may be ten megabytes long, and each copy costs as much as to read it."""
+
+    stichtag: date
+    konten: bytes
+    debitoren: int
+    kreditoren: int
+
+    def without_accounts(self) -> Opos:
+        return answer(self.stichtag, b"", self.debitoren, self.kreditoren)
+
+    def whole(self) -> Opos:
+        return answer(*self)
+
+
 # Opening balances written as a pair: which leg opens the account, and which one only takes the earlier documents out
 # again. Pure.
 

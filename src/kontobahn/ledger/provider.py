@@ -18,7 +18,7 @@ from kontobahn.ledger import buchungen, kassenbuch, wire
 from kontobahn.ledger.buchungen import Buchung, DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.faelligkeiten import Faelligkeiten
-from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
+from kontobahn.ledger.opos import Belegbewegung, JoinedOpos, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, PartnerOrder, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.wire import (
     AccountSheet,
@@ -222,7 +222,7 @@ class ClientBooks(Protocol):
 
     async def zahlungsbedingungen(self, jahr: date) -> list[wire.Zahlungsbedingung]: ...
 
-    async def offene_posten(self, selection: OposSelection) -> Opos: ...
+    async def offene_posten(self, selection: OposSelection) -> Opos | JoinedOpos: ...
 
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten: ...
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kontobahn.ledger.routes import rewe_read
 from tests.harness import Service
 from tests.ledger_builder import PERSONENKONTO, Books, refusal
 
@@ -248,3 +249,18 @@ def test_without_enough_credits_it_is_402(service: Service) -> None:
     books = Books(service, service.organization(credits_granted=4))
     body = refusal(books.get(PATH), 402)
     assert (body["benoetigt"], body["verfuegbar"]) == (5, 4)
+
+
+def test_a_long_list_is_sent_in_parts_and_says_the_same(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    books.post("""
+        2026-01-10 S 10010 8400 119,00 RE-1 Rechnung
+        2026-01-11 S 10020 8400 238,00 RE-2 Rechnung
+        2026-01-12 H 70010 3400 59,50 ER-1 Wareneingang
+    """)
+    whole = ask(books)["data"]
+    assert [konto["kontonummer"] for konto in whole["konten"]] == ["100200000", "100100000", "700100000"]
+    nobody = ask(books, kontonummer="100300000")["data"]
+    assert nobody["konten"] == []
+    monkeypatch.setattr(rewe_read, "_PART_BYTES", -1)
+    assert ask(books)["data"] == whole
+    assert ask(books, kontonummer="100300000")["data"] == nobody

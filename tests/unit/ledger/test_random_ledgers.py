@@ -24,17 +24,18 @@ from kontobahn.books import bookings as account_sheets
 from kontobahn.books import export, posting, read_models, reports, store, verification
 from kontobahn.books.batches import open_batch
 from kontobahn.books.imports import Job, import_file
-from kontobahn.books.open_items import offene_posten
+from kontobahn.books.open_items import joined_offene_posten, offene_posten
 from kontobahn.books.satz import Satz
 from kontobahn.books.store import Client
 from kontobahn.clock import ManualClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
+from kontobahn.db.sqlite import SqliteTx
 from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
-from kontobahn.ledger.opos import EbModus, OposSelection, Side
+from kontobahn.ledger.opos import EbModus, JoinedOpos, OposSelection, Side
 from kontobahn.ledger.wire import SheetLine, SheetSelection
 from kontobahn.settings import load
 from tests.harness import ACTOR, START, place_migrated_sqlite
@@ -133,7 +134,11 @@ def add(tx: Tx, client: Client, batches: list[list[Booking]]) -> None:
 
 def ask(tx: Tx, client: Client, stichtag: str, mode: str, side: str = "all", konto: str | None = None) -> Any:
     selection = OposSelection(date.fromisoformat(stichtag), cast(Side, side), cast(EbModus, mode), konto)
-    return plain(offene_posten(tx, client, selection))
+    answer = plain(offene_posten(tx, client, selection))
+    if isinstance(tx, SqliteTx):
+        joined = joined_offene_posten(tx, client, selection)
+        assert plain(joined.whole() if isinstance(joined, JoinedOpos) else joined) == answer
+    return answer
 
 
 def plain(answer: Any) -> Any:

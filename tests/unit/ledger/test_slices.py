@@ -246,9 +246,7 @@ def test_whoever_gathers_slowly_is_not_given_up_for_dead(books: Books, monkeypat
     assert len(books.db.read_now(as_posted, client, ledger.years, ledger.order).posted) == len(rows) > 3
 
 
-def test_whoever_gathers_does_not_wait_for_what_is_being_written(
-    books: Books, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_gathers_does_not_wait_for_what_is_being_written(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "RENEWED_EVERY", 1)
     monkeypatch.setattr(slices, "ROWS_GATHERED", 2)
     ledger, plain_add, plain_write = any_ledger(14), SlicedPoster.add, SlicedPoster._write_behind

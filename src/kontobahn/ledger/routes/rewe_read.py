@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from datetime import date
 from operator import attrgetter
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from msgspec import Meta, field
 
-from kontobahn.api.answers import Charged, Data
+from kontobahn.api.answers import Charged, Data, Platform, Ready
 from kontobahn.api.call import Call, one_more, page, tell_age
 from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, ListQuery, form
 from kontobahn.clock import berlin_date
 from kontobahn.errors import BadRequest
+from kontobahn.json_text import encode
 from kontobahn.ledger.buchungen import Buchung
 from kontobahn.ledger.connections import (
     ERRORS,
@@ -27,7 +28,7 @@ from kontobahn.ledger.connections import (
 )
 from kontobahn.ledger.errors import AREAS, Area, ProviderError
 from kontobahn.ledger.faelligkeiten import Faelligkeiten
-from kontobahn.ledger.opos import EbModus, Opos, OposSelection, Side
+from kontobahn.ledger.opos import EbModus, JoinedOpos, Opos, OposSelection, Side
 from kontobahn.ledger.provider import ClientBooks
 from kontobahn.ledger.wire import Bwa, Kontonummer, Kontozeile, SusaZeile, Umsatzsteuer, Zahlungsbedingung
 
@@ -129,6 +130,10 @@ async def get_permissions(call: Call, query: ClientQuery) -> Data[Rechte]:
 # --- Open items
 
 
+# Shorter texts are sent at once.
+_PART_BYTES = 1 << 16
+
+
 class OposQuery(ClientQuery):
     # Choice 16: the names of the four filters.
     stichtag: Annotated[date, Meta(description="Cut-off date; today when omitted.")] | None = None
@@ -152,7 +157,15 @@ async def get_opos(call: Call, query: OposQuery) -> Charged[Opos]:
     async with call.charge() as charge, access.to("buchungen") as books:
         data = await books.offene_posten(OposSelection(stichtag, query.filter, query.eb_modus, query.kontonummer))
         tell_age(call, books.as_of)
-    return Charged(data, platform=charge.platform)
+    return _in_parts(data, charge.platform) if isinstance(data, JoinedOpos) else Charged(data, platform=charge.platform)
+
+
+def _in_parts(found: JoinedOpos, platform: Platform) -> Charged[Opos]:
+    """Returns the answer as parts, of which the accounts are one as long as they are many."""
+    without_accounts = encode(Charged(found.without_accounts(), platform=platform))
+    head, begin, end = without_accounts.partition(b'"konten":[')
+    parts = (head + begin, found.konten, end)
+    return cast(Charged[Opos], Ready(parts if len(found.konten) > _PART_BYTES else [b"".join(parts)]))
 
 
 @get("/v2/ledger-rewe-read/faelligkeiten", scope="ledger:read", cost=5, may_be_older=True, errors=ERRORS)
