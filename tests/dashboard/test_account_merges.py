@@ -33,7 +33,7 @@ def test_from_the_notice_to_one_account_and_back(service: Service, owner: Organi
     page = f"{ACCOUNTS}/merge?account_id={twins.fetched}&merged_account_id={twins.filed}"
     assert page.replace("&", "&amp;") in browser.get(ACCOUNTS).text
     shown = browser.get(page, **{"accept-language": language}).text
-    assert ("Buchungen, die beide haben" if language == "de" else "Bookings that both have") in shown
+    assert ("Umsätze, die beide haben" if language == "de" else "Transactions that both have") in shown
     made = browser.post(page)
     assert (made.status_code, made.headers["location"]) == (303, f"{ACCOUNTS}/{twins.fetched}")
     old = browser.get(f"{ACCOUNTS}/{twins.filed}")

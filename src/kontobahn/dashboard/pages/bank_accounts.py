@@ -227,9 +227,9 @@ async def ask_to_undo(visit: Visit, id: str) -> Response:
     found = await visit.read(merges.find, visit.principal, id)
     return visit.ask_first(
         title=_("Separate the two accounts again?"),
-        text=_("Both accounts get back what they had. What has come since goes to the account whose bank connection brought it:"),
+        text=_("Both accounts get back what they had. What has come since goes to the account whose bank connection brought it."),
         removes=[
-            _("Bookings that both had are in both again."),
+            _("Transactions that both had are in both again."),
             _("Both connections are fetched again from the beginning."),
             _("Matches stay with their transaction."),
         ],
