@@ -38,10 +38,11 @@ def test_from_the_data_sheet_to_the_first_statement(person: Person) -> None:
     assert letter.headers["content-type"] == "application/pdf"
     assert letter.content.startswith(b"%PDF")
     assert person.letter("en").content != letter.content
-    # Before the bank has the letter, it says so, and the page waits.
+    # Before the bank has the letter, the page says so in its own language, and waits.
     page = person.send()
     assert "Brief an die Bank" in page
-    assert "091002" in page
+    assert "noch nicht freigeschaltet, oder sie hat den Zugang gesperrt (Code 091002)" in page
+    assert "Ihre Bank schreibt" not in page
     # Whoever comes back another day goes on with the same keys.
     person.begin()
     [ref] = person.waiting()

@@ -278,7 +278,10 @@ def test_the_worst_code_counts_and_the_bank_is_quoted(codes: list[tuple[str, str
 def test_a_broken_answer_loses_nothing(person: Person, bank: FakeBank, fault: Any) -> None:
     person.begin()
     bank.breaks = [fault]
-    assert "antwortet gerade nicht" in person.sign_in()
+    page = person.sign_in()
+    assert "antwortet gerade nicht" in page
+    # No field is marked: nothing is wrong with what was entered.
+    assert "aria-invalid" not in page
     person.sign_in()
     bank.breaks = [fault]
     assert "antwortet gerade nicht" in person.send(method="920")

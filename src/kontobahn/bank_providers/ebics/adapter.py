@@ -200,9 +200,9 @@ class EbicsProvider(FilePayments):
                 await self._save(organization_id, flow.ref, access)
         return access
 
-    async def _show_letter(self, flow: Flow, access: Access, said: str = "") -> Interaction:
+    async def _show_letter(self, flow: Flow, access: Access, refused: str | None = None) -> Interaction:
         documents = await self._pool.run(letter.letters, access, berlin_date(access.sent_at or self._clock.now()))
-        return self._step(flow, rules.letter_step(documents, said), "letter")
+        return self._step(flow, rules.letter_step(documents, refused), "letter")
 
     async def _activated(self, flow: Flow) -> Interaction:
         _, access = await self._find(flow.ref)
@@ -211,8 +211,7 @@ class EbicsProvider(FilePayments):
         except ProviderRefused as error:
             if error.error_class != rules.NOT_GRANTED:
                 raise
-            # As plain text: it is kept with the step.
-            return await self._show_letter(flow, access, "" + str(error))
+            return await self._show_letter(flow, access, error.raw_status or "")
 
     async def _compare_again(self, flow: Flow, access: Access) -> Interaction:
         bank = await self._client.bank_keys(access)

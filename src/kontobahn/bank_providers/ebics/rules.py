@@ -103,10 +103,7 @@ def _ability(rights: Rights, kind: Kind, protocol: Protocol) -> Ability:
 # --- Steps
 
 
-UPLOAD = Words(
-    "Datenblatt als Datei (PDF oder Text): Das Formular wird daraus ausgefüllt, gesendet wird noch nichts.",
-    "Data sheet as a file (PDF or text): the form is filled in from it, and nothing is sent yet.",
-)
+UPLOAD = Words("Datenblatt als Datei (PDF oder Text)", "Data sheet as a file (PDF or text)")
 BANK_HAS_IT = Words(
     "Die Angaben stehen im EBICS-Datenblatt (Bankparameterblatt) Ihrer Bank.",
     "You find these in your bank's EBICS data sheet.",
@@ -170,17 +167,23 @@ def data_sheet_step(proposed: Mapping[str, str] | None = None) -> Step:
     )  # fmt: skip
 
 
-def letter_step(documents: tuple[Document, ...], said: str = "") -> Step:
+def letter_step(documents: tuple[Document, ...], refused: str | None = None) -> Step:
+    """`refused` is the code that the bank answered with, if it was asked and does not take the user yet."""
     hint = Words(
-        "Ihre Schlüssel sind bei der Bank. Drucken Sie den Brief aus, unterschreiben Sie ihn und schicken Sie ihn der Bank. Sie schaltet"
-        " Sie frei, sobald sie die Hashwerte verglichen hat; das dauert Tage. Sie können diese Seite schließen und später unter „Bank"
-        " verbinden“ mit demselben Zugang weitermachen. Ist die Freischaltung da, geht es hier weiter.",
+        "Ihre Schlüssel sind bei der Bank. Drucken Sie den Brief aus, unterschreiben Sie ihn und schicken Sie ihn der Bank. Die Bank"
+        " schaltet Sie frei, sobald sie die Hashwerte verglichen hat; das dauert meist einige Tage. Sie können diese Seite schließen und"
+        " später unter „Bank verbinden“ mit demselben Zugang weitermachen. Ist die Freischaltung da, geht es hier weiter.",
         "Your keys are at the bank. Print the letter, sign it and send it to the bank. It activates you once it has compared the hashes,"
-        " which takes days. You may close this page and go on later with the same access under “Connect a bank”. Once you are"
-        " activated, go on here.",
+        " which usually takes some days. You may close this page and go on later with the same access under “Connect a bank”. Once you"
+        " are activated, go on here.",
     )
+    if refused is not None:
+        hint = Words(
+            f"Die Bank hat Sie noch nicht freigeschaltet, oder sie hat den Zugang gesperrt (Code {refused}). {hint.de}",
+            f"The bank has not activated you yet, or has locked the access (code {refused}). {hint.en}",
+        )
     return Step(
-        "form", Words("Brief an die Bank", "Letter to the bank"), said=said, hint=hint, documents=documents,
+        "form", Words("Brief an die Bank", "Letter to the bank"), hint=hint, documents=documents,
         button=Words("Die Bank hat mich freigeschaltet", "The bank has activated me"),
     )  # fmt: skip
 

@@ -82,5 +82,9 @@ def error_text(error_class: str | None, message: str | None) -> Words:
 
 NO_FILE = Words("Bitte wählen Sie eine Datei aus.", "Please choose a file.")
 READ_FILE = Words("Datei einlesen", "Read the file")
+FILLS_IN = Words(
+    "Das Formular wird daraus ausgefüllt, gesendet wird noch nichts.",
+    "The form is filled in from it, and nothing is sent yet.",
+)
 PRINT_DE = Words("Brief auf Deutsch (PDF)", "Letter in German (PDF)")
 PRINT_EN = Words("Brief auf Englisch (PDF)", "Letter in English (PDF)")
