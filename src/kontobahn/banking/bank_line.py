@@ -46,6 +46,7 @@ class WaitingOrder(NamedTuple):
     """An order that waits at the bank for signatures. Sums are the bank's; None if it does not tell."""
 
     order_id: str
+    # Such as checked_transfers; the bank's own name for what we do not send.
     kind: str
     amount: Decimal | None
     currency_code: str | None

@@ -97,8 +97,10 @@ def test_a_person_signs_what_was_sent_from_here(desk: Desk) -> None:
     listed = desk.look("/orders")
     assert "€24.68" in listed
     assert f"Order file {file['id']}" in listed
+    assert "transfers with a check of the payees" in listed
     seen = desk.digest(order.id)
     assert "2 payments, €24.68" in desk.look(f"/orders/{order.id}/sign")
+    assert "(transfers with a check of the payees)" in desk.look(f"/orders/{order.id}/sign")
     # Without the second factor, or for other data than were seen, nothing is signed.
     assert "code from your app" in desk.post(f"/orders/{order.id}/sign", seen, has_code=False)
     assert "other data" in desk.post(f"/orders/{order.id}/sign", {"digest": "0" * 64})

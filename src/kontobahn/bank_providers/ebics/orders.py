@@ -258,16 +258,22 @@ def _shown(found: Listed, row: OrderRow | None, line: Line, *, signs: bool) -> W
     is_t = _classes(line.access.told_rights(), found.order) == {"T"}
     why_not = SWITCHED_OFF if not signs else NOT_OURS if not is_ours else CLASS_T if is_t else ""
     return WaitingOrder(
-        order_id=found.order_id, kind=str(found.order.service or found.order.type), amount=found.amount,
+        order_id=found.order_id, kind=_named(found.order), amount=found.amount,
         currency_code=found.currency, payments=found.payments, needed=found.needed, done=found.done, sender=found.sender,
         signers=found.signers, digest=found.digest.hex(), message_id=row.message_id if row and is_ours else None, why_not=why_not,
     )  # fmt: skip
 
 
+def _named(order: Order) -> str:
+    """The kind of an order, or its service or type as the bank writes it."""
+    return next(iter(_kinds(order)), str(order.service or order.type))
+
+
+def _kinds(order: Order) -> list[Kind]:
+    return [kind for kind in get_args(Kind) if KNOWN[kind].direction == "upload" and is_of_kind(order, kind)]
+
+
 def _classes(rights: Rights | None, order: Order) -> set[str]:
     if rights is None:
         return set()
-    kinds: list[Kind] = [
-        kind for kind in get_args(Kind) if KNOWN[kind].direction == "upload" and is_of_kind(order, kind)
-    ]
-    return {level for kind in kinds for level in rights.classes_of(kind)}
+    return {level for kind in _kinds(order) for level in rights.classes_of(kind)}

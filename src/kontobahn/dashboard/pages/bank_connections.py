@@ -222,11 +222,18 @@ RIGHTS = {
     "instant_transfers": N_("send instant transfers"),
     "checked_instant_transfers": N_("send instant transfers with a check of the payees"),
 }
+# By kind: what an order that waits is.
+KINDS = {
+    "transfers": N_("transfers"),
+    "checked_transfers": N_("transfers with a check of the payees"),
+    "instant_transfers": N_("instant transfers"),
+    "checked_instant_transfers": N_("instant transfers with a check of the payees"),
+}
 CLASSES = {
     "E": N_("signs alone"),
     "A": N_("signs with another person"),
     "B": N_("signs with another person"),
-    "T": N_("brings orders, and releases nothing"),
+    "T": N_("submits orders and releases nothing"),
 }
 UNKNOWN = N_("The bank's answer is missing. Look at the list: it shows whether the bank has done it.")
 
@@ -297,7 +304,7 @@ async def waiting_orders(visit: Visit, id: str) -> Response:
     return visit.show(
         "bank_line_orders.html", row=row, name=bank_words.bank_name(row), address=_address(row), problem=problem,
         orders=[(order, refusal(order.why_not), await _file_id(visit, row, order)) for order in found],
-        sum_of=_sum_of,
+        sum_of=_sum_of, kind_of=_kind_of,
     )  # fmt: skip
 
 
@@ -306,6 +313,11 @@ async def _file_id(visit: Visit, row: ConnectionRow, order: WaitingOrder) -> int
         return None
     file = await visit.read(order_files.by_message_id, row.organization_id, order.message_id)
     return None if file is None else file.id
+
+
+def _kind_of(order: WaitingOrder) -> str:
+    """What the order is, in words; in the bank's own letters if it is of another kind than we send."""
+    return _(KINDS[order.kind]) if order.kind in KINDS else order.kind
 
 
 def _sum_of(order: WaitingOrder) -> str:
@@ -317,7 +329,7 @@ def _in_words(order: WaitingOrder) -> list[str]:
         _(
             "Order %(id)s (%(kind)s), sent by %(sender)s.",
             id=order.order_id,
-            kind=order.kind,
+            kind=_kind_of(order),
             sender=order.sender or "–",
         )
     ]
