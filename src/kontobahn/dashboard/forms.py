@@ -44,6 +44,12 @@ class Form:
     def is_good(self) -> bool:
         return not self.errors
 
+    @property
+    def wrong(self) -> list[tuple[str, str]]:
+        """What is wrong, in the order in which the page shows the fields; what has no field there comes last."""
+        shown = [*self.labels, *self.errors]
+        return sorted(self.errors.items(), key=lambda item: shown.index(item[0]))
+
     def text(self, name: str, default: str = "") -> str:
         """Returns the last value of this name: after a hidden default comes the button that was pressed."""
         return self.values.get(name, [default])[-1]

@@ -191,3 +191,12 @@ def test_beside_a_field_nobody_reads_its_name_in_a_call(told: str, shown: str) -
     form.fail("date", told)
     form.fail("", told)
     assert form.errors == {"date": shown, "": told}
+
+
+def test_what_is_wrong_is_listed_in_the_order_of_the_fields() -> None:
+    form = Form()
+    for name in ("", "hidden", "text", "amount"):
+        form.fail(name, "Wrong.")
+    for name in ("day", "amount", "text"):
+        form.labelled(name, name)
+    assert [name for name, _ in form.wrong] == ["amount", "text", "", "hidden"]
