@@ -67,6 +67,7 @@ def test_figures_are_those_of_each_client_and_lead_there(service: Service) -> No
 
     tasks = browser.get(TASKS).text
     assert tasks.index("Signbank needs you to sign in again.") < tasks.index("transactions are unmatched.")
+    assert "<strong>Zimmerei Zorn:</strong> Signbank" in tasks
     assert "Strangebank" not in tasks
     moved = browser.post("/dashboard/look", {"organization": busy.id, "next": "/dashboard/reconciliation"})
     assert moved.headers["location"] == "/dashboard/reconciliation"

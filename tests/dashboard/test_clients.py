@@ -150,7 +150,11 @@ def test_a_client_gets_its_own_people_and_an_invitation_ends_with_the_access(
     service: Service, owner: Organization, browser: Browser
 ) -> None:
     browser.post("/dashboard/clients", {"name": "Bäckerei Sonnenkorn"})
-    [client_id] = set(re.findall(r"/dashboard/clients/([0-9a-f-]{36})", browser.get("/dashboard/clients").text))
+    listed = browser.get("/dashboard/clients").text
+    [client_id] = set(re.findall(r"/dashboard/clients/([0-9a-f-]{36})", listed))
+    # Adding it has led there: it is not offered to go where one is.
+    assert "You are working here." in listed
+    assert "Work there" not in listed
     path = f"/dashboard/clients/{client_id}/invitations"
     invited = browser.post(path, {"email": "inhaberin@korn.example", "role": "owner"})
     [link] = re.findall(r"/dashboard/invitation/[^\"<]+", invited.text)
