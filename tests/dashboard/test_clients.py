@@ -88,7 +88,7 @@ def test_an_advisers_file_says_whose_books_it_begins(service: Service, owner: Or
     assert (unreadable.status_code, connections(service, owner)) == (422, [])
     refused = send_file(browser, file(INVOICE, BAD))
     assert (refused.status_code, len(connections(service, owner))) == (422, 1)
-    assert "The books are there" in refused.text
+    assert "The books were created" in refused.text
     # The same books, the better file.
     assert send_file(browser, file(INVOICE)).status_code == 303
     [connection] = connections(service, owner)

@@ -186,4 +186,4 @@ def test_pages_show_what_is_at_datev_and_as_of_when(admin: Admin) -> None:
         page = html.unescape(answer.text)
         assert answer.status_code < 500, place
         assert text in page, f"{place} {answer.status_code}"
-        assert ("As of 2\xa0Mar\xa02026, 10:00" in page) == is_dated, place
+        assert ("Fetched from the accounting provider on 2\xa0Mar\xa02026, 10:00" in page) == is_dated, place

@@ -67,7 +67,7 @@ def test_a_cash_entry_with_its_receipt_is_sent_from_the_page_and_its_state_shown
         assert browser.sign_in("anna@muster.example").status_code == 303
         page = html.unescape(browser.get("/dashboard/cash-book").text)
         assert "Nothing was sent yet" in page
-        assert "As of 2\xa0Mar\xa02026, 10:00" in page
+        assert "Fetched from the accounting provider on 2\xa0Mar\xa02026, 10:00" in page
         assert "Nebenkasse</option>" in page
         form = _form(browser)
         done = _enter(browser, "Verkauf", "quittung.pdf", form)

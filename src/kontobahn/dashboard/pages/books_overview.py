@@ -135,7 +135,7 @@ async def begin_with_file(visit: Visit) -> Response:
                 notice = await _import(visit, made, upload)
             except Refusal as error:
                 refused = plain(error.extra.get("protokoll", []), list[Protokollzeile])
-                visit.form.fail("", f"{words_of(error)} {_('The books are there; send a better file.')}")
+                visit.form.fail("", f"{words_of(error)} {_('The books were created; now import a corrected file.')}")
             else:
                 return await _on(visit, made, notice)
     return _show(visit, refused)
