@@ -168,7 +168,7 @@ async def ask_to_revoke(visit: Visit, id: str) -> Response:
     return visit.ask_first(
         title=_("Revoke “%(name)s”?", name=key.name),
         text=_(
-            "Programs that use this key get 401 within a second. Invitations and password links made with it end, and so do"
+            "Programs that use this key are refused within a second. Invitations and password links made with it end, and so do"
             " passwords that were set through such a link. This cannot be undone."
         ),
         button=_("Revoke this key"),
