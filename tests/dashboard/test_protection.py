@@ -380,6 +380,8 @@ def test_a_person_sees_and_ends_their_own_sessions_only(
     assert browser.post("/dashboard/profile/sessions/end-others").status_code == 303
     assert second.get("/dashboard").status_code == 303
     assert browser.get("/dashboard").status_code == 200
+    assert browser.post("/dashboard/profile/sessions/end-others").status_code == 303
+    assert "No other session was open." in browser.get("/dashboard/profile").text
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])

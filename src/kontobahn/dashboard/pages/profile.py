@@ -102,6 +102,8 @@ async def end_session(visit: Visit, id: str) -> Response:
 @action("/profile/sessions/end-others", own=True, role="read_only")
 async def end_other_sessions(visit: Visit) -> Response:
     ended = await visit.write(sessions.end_others, visit.principal, visit.actor)
+    if not ended:
+        return visit.redirect(PATH, _("No other session was open."))
     return visit.redirect(PATH, ngettext("One session has ended.", "%(num)s sessions have ended.", ended))
 
 
