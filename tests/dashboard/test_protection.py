@@ -256,6 +256,7 @@ def test_what_matters_is_confirmed_if_signing_in_was_long_ago(
     assert "&lt;script&gt;" in asked.text
     wrong = browser.post(path, {"_password": "wrong", "_email": "erika@muster.example"})
     assert wrong.status_code == 422
+    assert "The password is wrong." in wrong.text
     assert wrong.text.count('name="_email"') == 1, "only the fields of the form are sent on"
     assert browser.token == before
     assert browser.post(path, {"_password": PASSWORD}).status_code == 303

@@ -488,9 +488,15 @@ def plain_words(message: str) -> str:
 
 def _within(what: str, is_length: bool, sign: str, number: str) -> str:
     if is_length and sign == ">=":
-        return said("must be {what} of length >= {number}", what=what, number=number)
+        if number == "1":
+            return said("must not be empty")
+        if what == "a string":
+            return said("must have at least {number} characters", number=number)
+        return said("must have at least {number} entries", number=number)
+    if is_length and what == "a string":
+        return said("must have at most {number} characters", number=number)
     if is_length:
-        return said("must be {what} of length <= {number}", what=what, number=number)
+        return said("must have at most {number} entries", number=number)
     if sign == ">=":
         return said("must be {what} >= {number}", what=what, number=number)
     return said("must be {what} <= {number}", what=what, number=number)

@@ -19,6 +19,7 @@ from kontobahn.errors import Refusal, Unauthorized, Unavailable
 
 # The fields of the page that asks, beside those of the form it interrupts.
 PASSWORD, CODE, TICKET, ANSWER, PROVIDER = "_password", "_code", "_ticket", "_answer", "_provider"
+WRONG_PASSWORD = "The password is wrong."
 # For password managers; what it says does not matter.
 EMAIL = "_email"
 
@@ -94,4 +95,7 @@ async def _shown_again(visit: Visit, user: User, sent: dict[str, str]) -> User:
         await sign_in.count_code(visit, user)
         await visit.write(factors.use_code, visit.context.vault, user, sent[CODE], visit.actor)
         return user
-    return (await sign_in.check_password(visit, user.email, sent[PASSWORD])).user
+    try:
+        return (await sign_in.check_password(visit, user.email, sent[PASSWORD])).user
+    except Unauthorized:
+        raise Unauthorized(WRONG_PASSWORD) from None  # Nobody is asked for an address here.

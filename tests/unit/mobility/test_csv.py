@@ -65,7 +65,7 @@ def test_all_columns_are_read() -> None:
         ("A;PN-1;März;6300;7", "valid_from", "“März” must be a calendar month like 2026-03"),
         ("A;;2026-03;6300;7", "holder_reference", "is empty"),
         ("A;PN-1;2026-03;6300", "", "the row has 4 cells, the first row has 5"),
-        (f"{'x' * 101};PN-1;2026-03;6300;7", "product", f"“{'x' * 40}” must be a string of length <= 100"),
+        (f"{'x' * 101};PN-1;2026-03;6300;7", "product", f"“{'x' * 40}” must have at most 100 characters"),
     ],
 )
 def test_a_refused_row_is_reported_by_line_column_and_reason(row: str, column: str, reason: str) -> None:
