@@ -114,7 +114,7 @@ async def due_dates(visit: Visit) -> Response:
     shown = await _read(visit)
     filters = shown.filters
     rows: Rows[Item] = filters.cut(shown.items)
-    labels = {"when": _("Due"), "age": _("Overdue"), "stichtag": _("Cut-off date"), "search": _("Search")}
+    labels = {"when": _("Due"), "age": _("Age"), "stichtag": _("Cut-off date"), "search": _("Search")}
     return visit.show(
         "due_dates.html",
         may_pay=visit.may("member") and filters.wanted.side == "creditors", pay_key=pay_key, pay=PAY,
