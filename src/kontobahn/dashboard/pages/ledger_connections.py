@@ -448,7 +448,7 @@ async def ask_to_send_again(visit: Visit, id: str, sent: str) -> Response:
     await visit.read(connections.find, visit.principal, id)
     return visit.ask_first(
         title=_("Send the batch again?"),
-        text=_("Look at the accounting provider first whether the batch is there: if it is, everything would be booked twice."),
+        text=_("First check with the accounting provider whether the batch has arrived: if it has, everything would be booked twice."),
         button=_("Send again"),
         back=f"{PATH}/{id}/transmissions",
         ends=False,
