@@ -12,6 +12,9 @@ from kontobahn.sentences import said
 
 CENT = Decimal("0.01")
 MAX_AMOUNT = Decimal("999999999999.99")
+MINUS = "−"
+# Currencies that people write with a sign.
+SIGNS = {"EUR": "€", "USD": "$", "GBP": "£"}
 
 
 def euro(value: Decimal) -> Decimal:

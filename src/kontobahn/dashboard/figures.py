@@ -9,16 +9,14 @@ from decimal import Decimal
 from kontobahn.api.pages import Language
 from kontobahn.clock import ENGLISH_MONTHS, berlin_date, berlin_datetime, to_datetime
 from kontobahn.dashboard.words import language
-from kontobahn.money import euro
+from kontobahn.money import MINUS, SIGNS, euro
 
-_SIGNS = {"EUR": "€", "USD": "$", "GBP": "£"}
 _SEPARATORS: dict[Language, tuple[str, str]] = {"de": (".", ","), "en": (",", ".")}
 _GERMAN_MARKS = str.maketrans(",.", ".,")
 _MONTHS: dict[Language, tuple[str, ...]] = {
     "de": ("Jan.", "Feb.", "März", "Apr.", "Mai", "Juni", "Juli", "Aug.", "Sep.", "Okt.", "Nov.", "Dez."),
     "en": ENGLISH_MONTHS,
 }
-MINUS = "−"
 
 
 def number(value: int | Decimal, places: int | None = None) -> str:
@@ -33,7 +31,7 @@ def number(value: int | Decimal, places: int | None = None) -> str:
 def money(amount: int | Decimal, currency: str = "EUR") -> str:
     """Whole cents, or a Decimal of euros: 12.345,67 € in German, €12,345.67 in English."""
     exact = Decimal(amount).scaleb(-2) if isinstance(amount, int) else amount
-    text, sign = number(exact, 2), _SIGNS.get(currency)
+    text, sign = number(exact, 2), SIGNS.get(currency)
     if sign is None or language() == "de":
         return f"{text}\N{NO-BREAK SPACE}{sign or currency}"
     return f"{MINUS}{sign}{text[1:]}" if text.startswith(MINUS) else f"{sign}{text}"

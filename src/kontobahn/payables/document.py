@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from kontobahn.clock import ENGLISH_MONTHS
 from kontobahn.formats.invoices.checks import is_iban
 from kontobahn.formats.invoices.model import Address, AllowanceCharge, Invoice, Line, Party, Period, discounts_of
+from kontobahn.money import MINUS, SIGNS
 
 Language = Literal["de", "en"]
 # Longer invoices are cut here, which the page says; the file has all of it.
@@ -218,7 +219,7 @@ class _Sections:
             line.id,
             "\n".join(filter(None, texts)),
             " ".join(filter(None, (self._number(line.quantity), unit))),
-            self._number(line.net_price),
+            self._with_currency(line.net_price),
             self._rate(line.vat_rate),
             self._money(line.net_minor),
         )
@@ -270,7 +271,17 @@ class _Sections:
     def _money(self, cents: int | None) -> str:
         if cents is None:
             return ""
-        return f"{self._number(Decimal(cents).scaleb(-2))} {self._invoice.currency}"
+        return self._with_currency(Decimal(cents).scaleb(-2))
+
+    def _with_currency(self, value: Decimal | None) -> str:
+        """Returns the amount with all its decimals and its currency, as it is written in the language."""
+        if value is None:
+            return ""
+        text, sign = self._number(abs(value)), SIGNS.get(self._invoice.currency)
+        before = MINUS if value < 0 else ""
+        if sign and self._language == "en":
+            return f"{before}{sign}{text}"
+        return f"{before}{text}\N{NO-BREAK SPACE}{sign or self._invoice.currency}"
 
     def _number(self, value: Decimal | None) -> str:
         if value is None:
@@ -279,7 +290,7 @@ class _Sections:
         return text if self._language == "en" else text.translate(str.maketrans(",.", ".,"))
 
     def _rate(self, value: Decimal | None) -> str:
-        return "" if value is None else f"{self._number(value)} %"
+        return "" if value is None else f"{self._number(value.normalize())} %"
 
     def _day(self, day: date | None) -> str:
         if day is None:
