@@ -42,7 +42,7 @@ def test_an_invoice_is_typed_once_and_is_one_like_any_other(inbox: Inbox) -> Non
     assert [finding["rule"] for finding in payable["findings"]] == ["no-xml"]
     assert inbox.service.get(f"/v2/payables/{payable['id']}/file", inbox.owner.key).content == plain_pdf("Rechnung")
     document = inbox.service.get(f"/v2/payables/{payable['id']}/document", inbox.owner.key)
-    assert ("R-77" in document.text, "100,00 EUR" in document.text) == (True, True)
+    assert ("R-77" in document.text, "100,00\N{NO-BREAK SPACE}€" in document.text) == (True, True)
     again = _type(inbox, file_id)
     assert (again.status_code, again.json()["data"]["id"]) == (200, payable["id"])
     twin = _type(inbox, _file(inbox, "Rechnung, noch einmal"), number="r-77")
