@@ -184,7 +184,10 @@ def _content(tx: Tx, context: Context, principal: Principal, file_id: str) -> Co
 async def ask_to_submit(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.context, visit.principal, numeric(id))
     return visit.ask_first(
-        title=_("Send the order file %(id)s to the bank?", id=content.file.id),
+        title=_(
+            "Send the order file of %(when)s to the bank?",
+            when=figures.in_one_line(figures.moment(content.file.created_at)),
+        ),
         text=_("The file goes to the bank by EBICS, unsigned, and waits there. Nothing is paid before somebody has signed it."),
         removes=[
             ngettext("One order, %(sum)s.", "%(num)s orders, %(sum)s.", len(content.payments), sum=money(content.file.amount_minor))
