@@ -154,10 +154,15 @@ def test_accounts_are_accepted_and_booked_where_the_settings_say_so(payer: Payer
     wrong = browser.post(f"{page}/booking", {"account": ["3300"], "steuer": [""], "amount": ["33,01"]})
     assert wrong.status_code == 422
     assert 'value="33,01"' in wrong.text
+    assert "The amounts must each be above 0 and sum to 33.02, not to 33.01." in wrong.text
+    assert wrong.text.count('name="amount"') == 3, "the amount can be divided"
     assert browser.post(f"{page}/booking", {"account": ["x"], "steuer": [""], "amount": ["1"]}).status_code == 422
     lines = {"account": ["3300", "4930", ""], "steuer": ["", "9", ""], "amount": ["30.00", "3.02", ""]}
     assert browser.post(f"{page}/booking", lines).status_code == 303
-    assert "The invoice is booked." in browser.get(page).text
+    shown = browser.get(page).text
+    assert "The invoice is booked." in shown
+    for text in ("3300 · ", "€30.00", "Tax key 9"):
+        assert text in shown, text
     assert payer.books.rows("SELECT COUNT(*) FROM books_bookings") == [(2,)]
 
 

@@ -140,7 +140,7 @@ def _check(row: PayableRow, body: NewPayableBooking) -> None:
     if any(to_minor(one.amount) <= 0 for one in body.accounts) or total != abs(row.total_minor):
         raise BadRequest(
             said(
-                "The field `accounts` must have amounts above 0 that sum to {total}, not to {found}.",
+                "The amounts must each be above 0 and sum to {total}, not to {found}.",
                 total=amount_text(abs(row.total_minor)),
                 found=amount_text(total),
             ),

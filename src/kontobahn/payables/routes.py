@@ -165,7 +165,7 @@ def confirm(tx: Tx, decision: Decision, stop: Stop) -> PayableRow:
     if principal.session_id is None:
         raise Forbidden("Only a signed-in person may say so: send a session token instead of an API key.")
     if not factors.of_user(tx, principal.organization_id, decision.user_id):
-        raise Forbidden("This needs a second factor. Add one in the dashboard, under your profile.").retryable()
+        raise Forbidden("This needs a second factor. Add one under your profile first.").retryable()
     row = _take(tx, decision, action)
     if stop not in row.stops.split():
         raise Conflict(_IMPOSSIBLE[action], status=row.status)

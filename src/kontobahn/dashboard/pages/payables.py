@@ -273,7 +273,8 @@ async def payable(visit: Visit, id: str) -> Response:
         may={name: row.status in statuses for name, statuses in MAY.items()},
         booked=facts.booked,
         booking_state=BOOKING_STATES[facts.booked.state],
-        accounts=_typed(visit.form) or _accounts(row, view, facts.booked, written),
+        accounts=_padded(_typed(visit.form) or _accounts(row, view, facts.booked, written)),
+        written=written,
         may_book=bool(row.konto) and row.status != "rejected" and row.currency_code == "EUR",
     )
 
@@ -324,7 +325,12 @@ def _accounts(
         proposed = view.proposals
         konto, steuer = (written(proposed.konto), proposed.steuer) if proposed else ("", "")
         found = [(konto, steuer, figures.plain_amount(abs(row.total_minor)))]
-    return found + [("", "", "")] * (BOOKING_LINES - len(found))
+    return found
+
+
+def _padded(lines: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """With empty lines behind them, so that an amount can be divided."""
+    return lines + [("", "", "")] * (BOOKING_LINES - len(lines))
 
 
 def _columns(section: Section) -> dict[str, tuple[str, str]]:
