@@ -225,6 +225,9 @@ async def new_passkey_page(visit: Visit) -> Response:
 
 @action("/profile/second-factor/passkey", own=True, role="read_only", confirm=True)
 async def add_passkey(visit: Visit) -> Response:
+    if not visit.form.text("answer"):
+        visit.form.fail("", _("Passkeys need JavaScript. An app works without it."))
+        return await _show_passkey(visit)
     wanted = visit.form.read(NewPasskey)
     if wanted is not None:
         with visit.form.refusals():
