@@ -130,7 +130,7 @@ def test_all_that_is_clear_is_shown_first_and_then_confirmed_at_once(service: Se
     assert len(proposals(shown)) == 1
     assert "119.00" in shown
     assert "One payment is matched." in person.do(page, proposal=proposals(shown)[0])
-    assert "Nothing is that clear" in person.get(page).text
+    assert "No certain matches" in person.get(page).text
     key = re.findall(r'name="once" value="([^"]+)"', person.get("/dashboard/handovers").text)[0]
     listed = person.do("/dashboard/handovers", account_id=person.desk.account, once=key)
     assert "What the books show by now" in listed

@@ -261,7 +261,7 @@ _REASONS = {
     "amount_less_skonto": N_("the open amount less Skonto"),
     "amount_only": N_("only the amount"),
     "sum": N_("the exact sum"),
-    "part": N_("a part of it"),
+    "part": N_("a part of the open amount"),
     "over": N_("more than is open"),
     "occasion": N_("it says “%(value)s”"),
     "everything": N_("all %(value)s open documents"),
