@@ -131,7 +131,7 @@ PROPOSED = Words(
 )
 NOTHING_PROPOSED = Words(
     "In der Datei wurde nichts gefunden, was in dieses Formular gehört. Bitte füllen Sie es von Hand aus.",
-    "Nothing that belongs into this form was found in the file. Please fill it in by hand.",
+    "Nothing that belongs in this form was found in the file. Please fill it in by hand.",
 )
 
 
