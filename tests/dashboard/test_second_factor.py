@@ -201,6 +201,16 @@ def test_what_a_passkey_signed_lets_in_once_and_only_if_it_knows_the_person(serv
     assert erika.enter_by_passkey(ticket, erika.passkey.sign(options)) == 422, "a copy, which has counted less"
 
 
+def test_a_form_that_no_script_has_signed_says_why_there_is_no_passkey(service: Service, erika: Person) -> None:
+    shown = erika.browser.get(SECOND_FACTOR).text
+    assert shown.count("button main") == 1, "one main button in a head"
+    ticket, _ = erika.asked_to_make()
+    answer = erika.browser.post(f"{SECOND_FACTOR}/passkey", {"name": "Key", "ticket": ticket, "answer": ""})
+    assert answer.status_code == 422
+    assert answer.text.count("Passkeys need JavaScript") == 2, "above the form, and for whom no script runs"
+    assert "Please fill this in." not in answer.text
+
+
 @pytest.mark.either_engine
 def test_a_passkey_is_made_once_by_one_challenge(service: Service, erika: Person) -> None:
     ticket, options = erika.asked_to_make()

@@ -152,7 +152,9 @@ def _sheet(shown: Shown) -> Sheet:
     ]  # fmt: skip
     strong = frozenset(place for place, (is_sum, _cells) in enumerate(rows) if is_sum)
     notes = [
-        _("Amounts in euros. Revenue is positive, cost negative. Shares are of the cumulated total output (Gesamtleistung).")
+        _(
+            "Amounts in euros. Revenue is positive, cost negative. Shares are of the cumulated total output (Gesamtleistung)."
+        )
     ]
     cells: list[tuple[Cell, ...]] = [row for _is_sum, row in rows]
     part = Part(cells, strong=strong)
