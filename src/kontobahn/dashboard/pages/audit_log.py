@@ -16,6 +16,7 @@ from kontobahn.access import audit, keys, users
 from kontobahn.access.audit import COMMAND_LINE, SYSTEM, AuditEntry
 from kontobahn.access.identities import PROVIDER
 from kontobahn.assistants import grants
+from kontobahn.banking.connections import accounts
 from kontobahn.dashboard import figures
 from kontobahn.dashboard.books import SHORTEST, clients_in_time
 from kontobahn.dashboard.declare import page
@@ -291,6 +292,7 @@ async def audit_log(visit: Visit) -> Response:
     filters = visit.filters(AuditFilters)
     found = await visit.read(_wanted, visit.principal.organization_id, filters, PAGE_SIZE + 1)
     names = await names_of_actors(visit, visit.principal.organization_id)
+    told = names | await _names_of_accounts(visit)
     written = await _writer(visit, found)
     actions = await visit.read(audit.actions, visit.principal.organization_id)
     return visit.show(
@@ -300,7 +302,7 @@ async def audit_log(visit: Visit) -> Response:
         actions=[(action, action_words(action)) for action in actions],
         action_words=action_words,
         names=names,
-        details=lambda entry: details_line(entry, names, written),
+        details=lambda entry: details_line(entry, told, written),
         chips=filters.chips(
             {
                 "from_date": _("From"),
@@ -318,11 +320,12 @@ async def audit_log(visit: Visit) -> Response:
 async def audit_csv(visit: Visit) -> Response:
     found = await visit.read(_wanted, visit.principal.organization_id, visit.filters(AuditFilters), MAX_CSV_ROWS)
     names = await names_of_actors(visit, visit.principal.organization_id)
+    told = names | await _names_of_accounts(visit)
     written = await _writer(visit, found)
     head = [_("When"), _("Who"), _("What"), _("Object"), _("Details"), _("Address"), _("Request")]
     rows = [
         (figures.moment(entry.at), names.get(entry.actor, entry.actor), action_words(entry.action), entry.subject,
-         details_line(entry, names, written), entry.ip or "", entry.request_id or "")
+         details_line(entry, told, written), entry.ip or "", entry.request_id or "")
         for entry in found
     ]  # fmt: skip
     return await visit.csv("audit", head, rows)
@@ -343,6 +346,11 @@ def _wanted(tx: Tx, organization_id: str, filters: Filters[AuditFilters], limit:
         since=wanted.from_date, until=wanted.to_date, action=wanted.action, actor=wanted.actor, subject=wanted.subject,
         after=filters.after,
     )  # fmt: skip
+
+
+async def _names_of_accounts(visit: Visit) -> dict[str, str]:
+    held = await visit.read(accounts.of_organization, visit.principal.organization_id)
+    return {f"account:{account.id}": account.name for account in held}
 
 
 async def names_of_actors(visit: Visit, organization_id: str) -> dict[str, str]:
@@ -383,6 +391,8 @@ def _value(name: str, value: Any, names: Mapping[str, str]) -> str:
         return _("yes") if value else _("no")
     if name in _PEOPLE:
         return names.get(f"user:{value}", str(value))
+    if name == "account":
+        return names.get(f"account:{value}", str(value))
     if name == "iban":
         return figures.iban(value)
     if name == "two_people_above":
@@ -390,7 +400,8 @@ def _value(name: str, value: Any, names: Mapping[str, str]) -> str:
     if name in _CHOICES and value in _CHOICES[name]:
         return _(_CHOICES[name][value])
     if name in _AMOUNTS and isinstance(value, str) and _DECIMAL.fullmatch(value):
-        return figures.number(Decimal(value), 2)
+        # Limits, payments and matches: there are none but in euros.
+        return figures.money(Decimal(value))
     if name in ("role", "old", "new") and (role := next((role for role in ROLE_NAMES if role == value), None)):
         return _(ROLE_NAMES[role])
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
