@@ -341,8 +341,14 @@ async def sign_out_at_provider(visit: Visit) -> Response | None:
         url = await provider.sign_out_url()
     except Unreachable:
         return None
-    name = provider.configuration.name
-    return visit.leave(url, _("You have been signed out here. On the way to %(name)s", name=name)) if url else None
+    if not url:
+        return None
+    # The page that says so must not show the menu of somebody who is signed in.
+    visit.person = None
+    title = _("On the way to %(name)s", name=provider.configuration.name)
+    return visit.leave(
+        url, title, _("You have been signed out here. You come back when you are signed out there, too.")
+    )
 
 
 # --- And back
