@@ -127,7 +127,7 @@ def test_an_order_file_is_checked_booked_and_returned_as_a_bank_does(
     )
     assert hand_in(browser, content).status_code == 303
     page = browser.get(f"{PAGE}/orders").text
-    assert "The bank has accepted 2 orders. It has refused 2 orders: AM04, MS03." in page
+    assert "The bank has accepted 2 orders. The bank has refused 2 orders: AM04, MS03." in page
     assert "in process" in page
     assert not links(browser, "statements")
     files.take(browser.get(links(browser, "reports")[0]).content, "report.xml")
@@ -208,7 +208,7 @@ def test_an_order_on_an_account_whose_connection_has_ended_stands_in_a_statement
     assert len(links(browser, "statements")) == 2, "what comes back stands in one too"
     again = content.replace(b"<MsgId>", b"<MsgId>2", 1)
     assert hand_in(browser, again).status_code == 303
-    assert "It has refused 2 orders: AC02." in browser.get(f"{PAGE}/orders").text
+    assert "The bank has refused 2 orders: AC02." in browser.get(f"{PAGE}/orders").text
 
 
 @pytest.mark.either_engine
@@ -218,7 +218,7 @@ def test_order_files_of_others_and_other_files_are_refused(
     other = FileBank(service, service.organization("Fremde GmbH"))
     _, content = order_file(other, _30="Papier GmbH")
     assert hand_in(browser, content).status_code == 303
-    assert "It has refused one order: AC02." in browser.get(f"{PAGE}/orders").text
+    assert "The bank has refused one order: AC02." in browser.get(f"{PAGE}/orders").text
     for wrong in (b"nothing", b"<Document/>", content.replace(b"<MsgId>", b"<MsgId>" + b"x" * 36)):
         assert hand_in(browser, wrong).status_code == 422, wrong
     [report] = links(browser, "reports")

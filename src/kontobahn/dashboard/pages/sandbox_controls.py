@@ -169,7 +169,7 @@ async def book(visit: Visit) -> Response:
 
 def _book(tx: Tx, visit: Visit, wanted: Booking) -> None:
     if not wanted.amount or abs(wanted.amount) > MAX_AMOUNT:
-        raise BadRequest("The field `amount` must not be 0, and at most a million.", field="amount")
+        raise BadRequest("The field `amount` must not be 0, and must be at most a million.", field="amount")
     connection_id, _space, account_ref = wanted.account.partition(" ")
     row = _connection(tx, visit, connection_id)
     booking = NewBooking(
@@ -305,7 +305,8 @@ def _outcome(taken: HandedIn) -> str:
     if not taken.refused:
         return accepted
     refused = ngettext(
-        "It has refused one order: %(codes)s.", "It has refused %(num)s orders: %(codes)s.", taken.refused, codes=taken.codes
+        "The bank has refused one order: %(codes)s.", "The bank has refused %(num)s orders: %(codes)s.", taken.refused,
+        codes=taken.codes,
     )  # fmt: skip
     return f"{accepted} {refused}" if taken.accepted else refused
 
@@ -388,10 +389,10 @@ async def ask_to_remove(visit: Visit) -> Response:
         ),
     ]
     return visit.ask_first(
-        title=_("Remove all data of the sandbox bank?"),
+        title=_("Remove all sandbox data?"),
         text=_("No real account is touched. This cannot be undone. This will be removed:"),
         removes=removes,
-        button=_("Remove all data of the sandbox bank"),
+        button=_("Remove all sandbox data"),
         back=BACK,
     )
 
