@@ -153,9 +153,9 @@ def test_statement_files_overlap_and_contradict(erika: Visitor, tmp_path: Path) 
         bookings=[*first.bookings, Booking(-1250, "Papier", booked=later, valued=later)], id="S-2", number=2
     )
     page = send(erika, tmp_path, "märz.xml", camt(first))
-    expect(page.locator(".facts").first).to_contain_text("transactions added 2", use_inner_text=True)
+    expect(page.locator(".facts").first).to_contain_text("Transactions added 2", use_inner_text=True)
     page = send(erika, tmp_path, "überlappend.xml", camt(second))
-    expect(page.locator(".facts").first).to_contain_text("transactions added 1", use_inner_text=True)
+    expect(page.locator(".facts").first).to_contain_text("Transactions added 1", use_inner_text=True)
     page = send(erika, tmp_path, "noch einmal.xml", camt(second))
     expect(page.locator(".notice.good")).to_contain_text("already known")
     page = send(erika, tmp_path, "falsch.xml", camt(first._replace(closing=999_999, id="S-3")))
@@ -166,7 +166,7 @@ def test_statement_files_overlap_and_contradict(erika: Visitor, tmp_path: Path) 
     large = Sheet([Booking(1, f"Nr. {number}") for number in range(300)], iban="DE02120300000000202051", id="L")
     page = send(erika, tmp_path, "groß.xml", camt(large))
     # Above the limit it is a task, whose page shows in the end what came of it.
-    expect(page.locator(".facts").first).to_contain_text("transactions added 300", use_inner_text=True)
+    expect(page.locator(".facts").first).to_contain_text("Transactions added 300", use_inner_text=True)
     for typed, count in (
         ("12,50", 1),
         ("-12,50", 1),

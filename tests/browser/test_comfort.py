@@ -152,4 +152,4 @@ def test_a_large_file_is_read_though_the_tab_was_closed(browser: Browser, erika:
     with visiting(browser, bank.service.base_url, locale="en") as later:
         later.sign_in(EMAIL, PASSWORD)
         later.page.goto(address)
-        expect(later.page.locator(".facts").first).to_contain_text("transactions added 60", use_inner_text=True)
+        expect(later.page.locator(".facts").first).to_contain_text("Transactions added 60", use_inner_text=True)

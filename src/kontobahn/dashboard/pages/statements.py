@@ -121,14 +121,14 @@ def _said(sentence: str) -> str:
 def _counts(row: ImportRow) -> list[tuple[str, int]]:
     result = row.result()
     counts = [
-        (_("transactions added"), result.added),
-        (_("statements"), result.statements),
-        (_("statements already known"), result.repeated),
-        (_("transactions changed"), result.modified),
-        (_("pending transactions removed"), result.removed),
-        (_("entries left out"), result.left_out),
-        (_("payments updated"), result.payments),
-        (_("accounts"), result.accounts),
+        (_("Transactions added"), result.added),
+        (_("Statements"), result.statements),
+        (_("Statements already known"), result.repeated),
+        (_("Transactions changed"), result.modified),
+        (_("Pending transactions removed"), result.removed),
+        (_("Entries left out"), result.left_out),
+        (_("Payments updated"), result.payments),
+        (_("Accounts"), result.accounts),
     ]
     return [(label, count) for label, count in counts if count or label == counts[0][0]]
 
