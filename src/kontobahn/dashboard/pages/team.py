@@ -65,7 +65,7 @@ async def team(visit: Visit) -> Response:
     return visit.show(
         "team.html", team=found, roles=roles, sends_mail=bool(visit.context.settings.smtp_url),
         role_names=ROLE_NAMES, administered=administered,
-        people=[(user.id, user.name) for user in found.people],
+        people=[(user.id, f"{user.name} ({user.email})") for user in found.people],
         client_roles=[(role, _(ROLE_NAMES[role])) for role in CLIENT_ROLES],
     )  # fmt: skip
 
