@@ -71,7 +71,12 @@ def test_a_new_person_has_a_name_no_password_and_the_lowest_role(
     assert user is not None
     assert (user.organization_id, user.name, user.role) == (muster.id, "Erika Muster", "read_only")
     assert not service.db.read_now(users.has_password, user)
-    assert guest.post("/dashboard/sign-out").status_code == 200
+    done = guest.post("/dashboard/sign-out")
+    assert done.status_code == 200
+    assert "You have been signed out here." in done.text
+    # Whoever is signed out has no menu.
+    assert "Erika Muster" not in done.text
+    assert 'class="contents"' not in done.text
     assert Guest(service).sign_in(EMAIL, "").status_code == 422
     assert audited(service, muster, "user.create")[-1].actor == identities.PROVIDER
 
