@@ -26,6 +26,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _FOLDERS = (_PACKAGE / "docs", _PACKAGE.parent.parent / "docs")
 FILES = {".png": "image/png", ".svg": "image/svg+xml", ".json": "application/json"}
 GERMAN = "de"
+LONG_NAME = 24
 STARTS: dict[Language, str] = {"en": "", "de": GERMAN}
 # The section below this mark is what the dashboard's pages with these topics lead to.
 _TOPICS = re.compile(r"^<!-- help: ([^>\n]+)>\n+#+ (.+)$", re.MULTILINE)
@@ -171,10 +172,22 @@ def _fence(_renderer: object, tokens: Sequence[Token], number: int, _options: ob
     return Markup('<pre tabindex="0"><code>{}</code></pre>\n').format(tokens[number].content.rstrip("\n"))
 
 
+def _code(_renderer: object, tokens: Sequence[Token], number: int, _options: object, _env: object) -> str:
+    text = tokens[number].content
+    # A long name may end a line after an underscore: unbroken, it would push the last columns of a table out of sight.
+    shown = Markup("_<wbr>").join(text.split("_")) if len(text) > LONG_NAME else text
+    return Markup("<code>{}</code>").format(shown)
+
+
 def _parser() -> MarkdownIt:
     # An indented line continues its paragraph: code stands between fences.
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("code")
-    for name, rule in (("table_open", _table_open), ("table_close", _table_close), ("fence", _fence)):
+    for name, rule in (
+        ("table_open", _table_open),
+        ("table_close", _table_close),
+        ("fence", _fence),
+        ("code_inline", _code),
+    ):
         parser.add_render_rule(name, rule)
     return parser
 
