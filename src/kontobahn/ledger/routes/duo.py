@@ -246,7 +246,7 @@ async def list_uebermittlungen(call: Call, query: UebermittlungenQuery) -> Data[
 
 @get("/v2/ledger-duo/uebermittlungen/{id}", scope="ledger:read", errors=(403, 404), example={"data": _SENT})
 async def get_uebermittlung(call: Call, query: ConnectionQuery, id: Uuid) -> Data[Uebermittlung]:
-    """Read one of them: its `status`, and the provider's protocol as `meldungen`."""
+    """Read one of them, with its status and the provider's protocol."""
     connection = await call.read_inline(connections.find, call.principal, query.connection_id)
     found = await call.read(transmissions.find, connection, id)
     if found is None:

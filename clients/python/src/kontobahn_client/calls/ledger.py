@@ -114,7 +114,7 @@ class LedgerCalls:
 
     @get("/v2/ledger-duo/uebermittlungen/{id}")
     def get_uebermittlung(self, id: str, connection_id: str) -> Data[Uebermittlung]:
-        """Read one of them: its `status`, and the provider's protocol as `meldungen`."""
+        """Read one of them, with its status and the provider's protocol."""
 
     @get("/v2/ledger-duo/belegbilder/{id}")
     def get_belegbild(self, id: str, connection_id: str, *, client_id: str | None = None) -> File:
