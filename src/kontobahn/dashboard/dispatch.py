@@ -68,6 +68,12 @@ _TITLES = {
     429: N_("Too many attempts"),
     503: N_("Please try again in a moment"),
 }
+# Title and what to do, where the status alone would say the wrong thing: a service that is not booked is nobody's missing right here.
+_OF_CODES = {
+    "ledger_export_service_missing": (
+        N_("This service is not booked"), N_("Ask your tax adviser to book it for this client."),
+    ),
+}  # fmt: skip
 _WHAT_TO_DO = {
     402: N_(
         "Ask the operator of this installation for more credits. The page “Credits” shows what they were used for."
@@ -323,7 +329,8 @@ def page_for(visit: Visit, error: KontobahnError) -> Response:
         return crashed(visit)
     says_more = status not in (405, 503) and not str(error).endswith(("not found.", "no such page."))
     shown = words_of(error) if says_more else ""
-    title, to_do = _(_TITLES.get(status, _TITLES[400])), _(_WHAT_TO_DO.get(status, ""))
+    of_status = _TITLES.get(status, _TITLES[400]), _WHAT_TO_DO.get(status, "")
+    title, to_do = (_(text) for text in _OF_CODES.get(str(error.extra.get("code", "")), of_status))
     if status in (404, 429) and shown:
         # It says itself why there is no such page, or when to try again.
         to_do = ""
