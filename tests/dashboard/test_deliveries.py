@@ -109,3 +109,19 @@ def test_an_address_of_ones_own_machine_is_refused_with_both_ways_out(
         told = html.unescape(refused.text)
         assert "webhook_allow=localhost:3000" in told, told[:500]
         assert "kontobahn listen --forward-to http://localhost:3000/events" in told
+
+
+def test_of_a_moment_that_is_none_nothing_is_counted(service: Service, browser: Browser, muster: Organization) -> None:
+    counted = "All events from this period have been received."
+    assert counted in browser.get(f"{PATH}/resend").text
+    refused = browser.get(f"{PATH}/resend?since=0001-01-01").text
+    assert "Please enter a day and a time." in refused
+    assert counted not in refused
+
+
+def test_a_form_leads_back_to_its_endpoint_by_its_name(
+    service: Service, browser: Browser, muster: Organization
+) -> None:
+    store = add_receiver(service, muster, "Lager")
+    browser.post("/dashboard/confirm", {"password": PASSWORD, "next": PATH})
+    assert "<span>Lager</span></a>" in browser.get(f"{PATH}/endpoints/{store}/edit").text

@@ -82,7 +82,7 @@ async def webhooks(visit: Visit) -> Response:
 
 def _list(filters: Filters[EventFilters], found: list[Logged], names: dict[str, str]) -> dict[str, Any]:
     """Returns the values that a list of deliveries needs."""
-    labels = {"event": _("Event"), "receiver": _("Receiver"), "delivery": _("Delivery"), "subject": _("About"),
+    labels = {"event": _("Event"), "receiver": _("Endpoint"), "delivery": _("Delivery"), "subject": _("About"),
               "from_date": _("From"), "to_date": _("Until")}  # fmt: skip
     states = {state: (_(text), kind) for state, (text, kind) in STATES.items()}
     shown = names | {str(state): text for state, (text, _kind) in states.items()}
@@ -186,7 +186,7 @@ async def resend(visit: Visit, id: str) -> Response:
 
 class Since(Struct):
     # As a field of the type datetime-local sends it: a time in Berlin.
-    since: Annotated[str, Meta(min_length=16, max_length=19)]
+    since: str
 
 
 @page("/webhooks/resend", role="bookkeeping", own=True, help="webhooks")
@@ -229,7 +229,7 @@ async def _ask_to_resend(visit: Visit, organization_id: str, receiver_id: str, b
     if "since" not in form:
         form.values["since"] = [berlin_datetime(visit.now - DAY).strftime("%Y-%m-%dT%H:%M")]
     since = _since(form)
-    count = 0 if since is None else await visit.read(entries.count_failed, organization_id, receiver_id, since)
+    count = None if since is None else await visit.read(entries.count_failed, organization_id, receiver_id, since)
     return visit.show("webhook_resend.html", form=form, count=count, most=MAX_RESENT, back=back)
 
 
