@@ -22,6 +22,8 @@ OF_EACH_SHAPE = ("/dashboard", "/dashboard/transactions", "/dashboard/accounts",
 # Asked for by a script while somebody types, shown in a frame, where the bank's pages lead back to, a receipt, which no entry of the
 # demo has, or a client, of whom the demo's owner has none: those are looked at in tests/browser/test_first_day.py.
 UNLINKED = {
+    "/dashboard/board",
+    "/dashboard/board/tasks",
     "/dashboard/clients/{id}",
     "/dashboard/clients/{id}/close",
     "/dashboard/invoices/{id}/view",

@@ -135,7 +135,7 @@ def test_a_connection_that_has_ended_is_renewed_where_the_error_leads(visitor: V
     path = f"/v2/ledger-rewe-read/opos?connectionId={expired}"
     page = visitor.page
     page.goto(demo.get(path).json()["reconnectUrl"])
-    page.click("text=Renew the connection")
+    page.click("button:has-text('Renew the connection')")
     expect(page.locator(".notice.good")).to_have_text("The connection works again.")
     assert demo.get(path).status_code == 200
     # The demo is shared with other tests.

@@ -77,7 +77,7 @@ def test_an_address_and_a_password_are_refused_as_in_the_api(cli: CommandLine) -
     cli.ok("organizations", "create", "--name", "Muster GmbH")
     for email in ("erika", "erika@", "e r@muster.example", ""):
         told = cli.refused("users", "create", "--name", "E", "--password", "long enough", "--email", email, code=2)
-        assert "--email must be" in told
+        assert "--email must " in told
     short = ("users", "create", "--name", "E", "--email", "e@muster.example", "--password", "too short")
     assert "The password must" in cli.refused(*short, code=2)
     assert cli.facts("users", "list") == []

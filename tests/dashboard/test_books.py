@@ -140,9 +140,9 @@ def test_from_the_trial_balance_to_the_bookings(browser: Browser) -> None:
     account = browser.get(link(shown, "/trial-balance/84000000"))
     row = cells(account)
     # Net: the tax is on its own account.
-    assert row[1:7] == ["Rechnung eins\nRE-1 · booking 1", "10001", "3", "", "€100.00", "€100.00H"]
+    assert row[1:7] == ["Rechnung eins\nRE-1 · Booking 1", "10001", "3", "", "€100.00", "€100.00H"]
     tax = cells(browser.get("/dashboard/trial-balance/17760000"))
-    assert tax[1:7] == ["Rechnung eins\nRE-1 · booking 1", "10001", "3", "", "€19.00", "€19.00H"]
+    assert tax[1:7] == ["Rechnung eins\nRE-1 · Booking 1", "10001", "3", "", "€19.00", "€19.00H"]
     assert browser.get("/dashboard/trial-balance/99990000").status_code == 404
     assert browser.get("/dashboard/trial-balance.csv").text.count("\n") > 5
 

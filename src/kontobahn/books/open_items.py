@@ -33,7 +33,7 @@ _FEW_KONTEN = 5_000
 
 
 class _Exceptions(NamedTuple):
-    """What today's list does not know: what was carried over, and documents that moved after the cut-off, less those movements."""
+    """Carry-overs, and documents that moved after the cut-off, less those movements: today's list knows neither."""
 
     rests: dict[str, Rest]
     changed: dict[tuple[str, str], Item]

@@ -195,7 +195,7 @@ class SlicedPoster(Poster):
         return booking
 
     def _renew(self, booking: int) -> None:
-        # What the thread writes renews it too, slice by slice, and would be waited for.
+        # Each slice that the thread writes renews it too, and would be waited for.
         if (booking - self.before) % RENEWED_EVERY == 0 and (self._writing is None or self._writing.done()):
             self._slices.renew()
 

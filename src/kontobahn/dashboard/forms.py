@@ -46,7 +46,7 @@ class Form:
 
     @property
     def wrong(self) -> list[tuple[str, str]]:
-        """What is wrong, in the order in which the page shows the fields; what has no field there comes last."""
+        """Fields and what is wrong with each, in the order of the page; those that it does not show come last."""
         shown = [*self.labels, *self.errors]
         return sorted(self.errors.items(), key=lambda item: shown.index(item[0]))
 

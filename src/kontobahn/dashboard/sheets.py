@@ -171,7 +171,7 @@ def _text(column: Column, cell: Cell) -> str:
         return ""
     if isinstance(cell, Decimal):
         if column.sided:
-            side = (_("Dr") if cell > 0 else _("Cr")) if cell else ""
+            side = (_("S") if cell > 0 else _("H")) if cell else ""
             return f"{figures.number(abs(cell), 2)}|{side}"
         return figures.number(cell, 2)
     if isinstance(cell, date):

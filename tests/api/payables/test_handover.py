@@ -101,7 +101,7 @@ def test_the_rendering_has_narrow_names_and_wide_descriptions(client: Client) ->
     assert left + quarter / 2 < begins["R-7"] < left + quarter
     assert left < begins["Kaffee & Tee"] < left + quarter / 2
     assert begins["Menge"] > left + 2 * quarter
-    assert begins["33,02\N{NO-BREAK SPACE}€"] > left + 3 * quarter
+    assert begins["33,02 €"] > left + 3 * quarter
     assert begins["steuerpflichtig (S)"] == left
     assert begins["Satz"] < begins["Grund"] < left + 3 * quarter, "the reason is the wide column of taxes"
     assert begins["SEPA-Überweisung (58)"] == begins["R-7"]

@@ -178,9 +178,10 @@ def letter_step(documents: tuple[Document, ...], refused: str | None = None) -> 
         " are activated, go on here.",
     )
     if refused is not None:
+        code = f" (Code {refused})" if refused else ""
         hint = Words(
-            f"Die Bank hat Sie noch nicht freigeschaltet, oder sie hat den Zugang gesperrt (Code {refused}). {hint.de}",
-            f"The bank has not activated you yet, or has locked the access (code {refused}). {hint.en}",
+            f"Die Bank hat Sie noch nicht freigeschaltet, oder sie hat den Zugang gesperrt{code}. {hint.de}",
+            f"The bank has not activated you yet, or has locked the access{code.lower()}. {hint.en}",
         )
     return Step(
         "form", Words("Brief an die Bank", "Letter to the bank"), hint=hint, documents=documents,

@@ -316,7 +316,7 @@ async def _file_id(visit: Visit, row: ConnectionRow, order: WaitingOrder) -> int
 
 
 def _kind_of(order: WaitingOrder) -> str:
-    """What the order is, in words; in the bank's own letters if it is of another kind than we send."""
+    """Words for the order; the bank's own letters if it is of another kind than we send."""
     return _(KINDS[order.kind]) if order.kind in KINDS else order.kind
 
 

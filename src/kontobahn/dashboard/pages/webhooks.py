@@ -235,11 +235,15 @@ async def _ask_to_resend(visit: Visit, organization_id: str, receiver_id: str, b
 
 def _since(form: Form) -> int | None:
     wanted = form.read(Since)
-    try:
-        return None if wanted is None else from_berlin(datetime.fromisoformat(wanted.since))
-    except (ValueError, OverflowError):
-        form.fail("since", _("Please enter a day and a time."))
+    if wanted is None:
         return None
+    try:
+        if "T" in wanted.since:
+            return from_berlin(datetime.fromisoformat(wanted.since))
+    except (ValueError, OverflowError):
+        pass
+    form.fail("since", _("Please enter a day and a time."))
+    return None
 
 
 def _resent(done: Resent) -> str:
