@@ -9,6 +9,7 @@ adds in one statement.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import update_wrapper
@@ -467,9 +468,14 @@ class _ThreadPromise:
     settle_here = settle
 
 
+# After a statement its thread waits for Python's lock; what computes meanwhile lets go of it after this long.
+_TURN_SECONDS = 0.001
+
+
 class Database:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        sys.setswitchinterval(_TURN_SECONDS)
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._on_loop(fn, args, kwargs, write=False)  # type: ignore[no-any-return]
