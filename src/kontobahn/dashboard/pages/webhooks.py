@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Annotated, Any, NamedTuple
 
@@ -237,11 +238,9 @@ def _since(form: Form) -> int | None:
     wanted = form.read(Since)
     if wanted is None:
         return None
-    try:
+    with suppress(ValueError, OverflowError):
         if "T" in wanted.since:
             return from_berlin(datetime.fromisoformat(wanted.since))
-    except (ValueError, OverflowError):
-        pass
     form.fail("since", _("Please enter a day and a time."))
     return None
 
