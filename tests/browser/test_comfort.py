@@ -46,18 +46,17 @@ def is_focused(page: Page, selector: str) -> bool:
 def test_rows_are_walked_and_opened_by_keys(erika: Visitor) -> None:
     page = erika.open("/dashboard/transactions")
     chosen = page.locator("tbody tr[aria-selected=true]")
-    for key in "jjjk":
-        page.keyboard.press(key)
+    erika.press(*"jjjk")
     expect(chosen).to_have_count(1)
     expect(page.locator("tbody tr").nth(1)).to_have_attribute("aria-selected", "true")
     second = page.locator("tbody tr").nth(1).locator("a").first.inner_text()
-    page.keyboard.press("Enter")
+    erika.press("Enter")
     expect(page.locator("h1")).to_have_text(second)
     erika.open("/dashboard/transactions")
-    page.keyboard.press("f")
+    erika.press("f")
     assert is_focused(page, ".filters [name=q]")
     erika.open("/dashboard/transactions")
-    page.keyboard.press("/")
+    erika.press("/")
     assert is_focused(page, "[data-search]")
     # Within a field, a letter is a letter.
     page.keyboard.type("g a j ?")
@@ -70,10 +69,8 @@ def test_every_letter_of_the_menu_leads_to_its_page(erika: Visitor) -> None:
     entries = page.eval_on_selector_all("[data-key]", "links => links.map(link => [link.dataset.key, link.pathname])")
     assert len(entries) > 12
     for key, path in entries:
-        page.keyboard.press("g")
-        page.keyboard.press(key)
+        erika.press("g", key)
         expect(page).to_have_url(erika.base_url + path)
-        page.wait_for_load_state()  # its own script listens from then on
 
 
 def test_the_menu_fits_and_shows_where_one_is(erika: Visitor) -> None:

@@ -119,14 +119,12 @@ def test_language_and_colours_are_remembered(browser: Browser, demo: ServerProce
 
 def test_keys_lead_through_the_pages(visitor: Visitor) -> None:
     page = visitor.open("/dashboard/profile")
-    page.keyboard.press("g")
-    page.keyboard.press("o")
+    visitor.press("g", "o")
     expect(page).to_have_url(f"{visitor.base_url}/dashboard")
-    page.keyboard.press("?")
+    visitor.press("?")
     expect(page).to_have_url(f"{visitor.base_url}/dashboard/keyboard")
     visitor.open("/dashboard/ledger/connections")
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
+    visitor.press("j", "Enter")
     expect(page.locator("h2").filter(has_text="What it may do")).to_be_visible()
 
 

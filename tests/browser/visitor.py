@@ -161,6 +161,12 @@ class Visitor:
         self.page.goto(self.base_url + path)
         return self.page
 
+    def press(self, *keys: str) -> None:
+        """Presses keys one after another, each once the page has loaded: its script listens from then on."""
+        for key in keys:
+            self.page.wait_for_load_state()
+            self.page.keyboard.press(key)
+
     def show_as_sent(self, path: str) -> None:
         """Shows another page as it comes from the service, in place of the one that is open: its scripts do not run."""
         self.page.evaluate(_SHOW_AS_SENT, self.base_url + path)
