@@ -1,12 +1,13 @@
 """Import of an EXTF batch as the command line does it, and its undo, beside a bare executemany of the same rows into SQLite; and how
 long others wait meanwhile.
 
-Both are told in processor time of all threads as well: on a busy machine that says more than the seconds do."""
+Both are told in processor time of all threads and children as well: on a busy machine that says more than the seconds do."""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import resource
 import sqlite3
 import sys
 import tempfile
@@ -134,11 +135,18 @@ class _Watch:
         self._begun = self.spent
 
     def __enter__(self) -> Self:
-        self._begun = _Spent(time.perf_counter(), time.process_time())
+        self._begun = _now()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.spent += _Spent(time.perf_counter() - self._begun.wall, time.process_time() - self._begun.cpu)
+        now = _now()
+        self.spent += _Spent(now.wall - self._begun.wall, now.cpu - self._begun.cpu)
+
+
+def _now() -> _Spent:
+    # A child counts from when it has ended.
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return _Spent(time.perf_counter(), time.process_time() + children.ru_utime + children.ru_stime)
 
 
 def _bare(place: Path, file: Path) -> tuple[_Spent, _Spent]:

@@ -1,23 +1,17 @@
-"""Batches: everything that was brought in at once, by whom and when, with the protocol of what was found; a file is known by its content.
-
-The content is that of the rows as they were read: neither encoding, line ends and quoting nor the order of the rows matter.
-"""
+"""Batches: everything that was brought in at once, by whom and when, with the protocol of what was found; a file is known by its content
+(content.py)."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
-from operator import itemgetter
 from typing import Any, NamedTuple
-
-from msgspec.json import Encoder
 
 from kontobahn.books.store import Client, FiscalYear
 from kontobahn.clock import berlin_datetime, to_datetime
 from kontobahn.db import Statements, Table, Tx
 from kontobahn.errors import Conflict
-from kontobahn.formats.extf import CATEGORIES, Header, RowError, RowWarning
+from kontobahn.formats.extf import CATEGORIES, RowError, RowWarning
 from kontobahn.ids import new_id
 from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.ledger.wire import Import, ImportArt, ImportMitProtokoll, Protokollzeile
@@ -25,12 +19,6 @@ from kontobahn.sentences import joined, said
 
 CASH, CALL, UNDO, RETAX = "kassenbuch", "buchungen", "storno", "retax"
 FILE = "extf"
-
-# The fields that make up the content of a booking, in this order. Stored digests are made of it: it must not change.
-_CONTENT_OF_BOOKING = (
-    "umsatz", "soll", "konto", "gegenkonto", "belegdatum", "bu_schluessel", "belegfeld1", "buchungstext", "waehrung", "kurs",
-    "basis_umsatz", "belegfeld2", "skonto", "kost1", "kost2", "generalumkehr", "weitere",
-)  # fmt: skip
 
 
 class BatchRow(NamedTuple):
@@ -139,32 +127,7 @@ def describe(
     )  # fmt: skip
 
 
-# --- Content
-
-
-class Content:
-    """Adds up a file's rows while they are read."""
-
-    def __init__(self, header: Header) -> None:
-        self._header = (header.category, header.wj_beginn, header.datum_von, header.datum_bis)
-        self._sum = 0
-        self.count = 0
-        self._encode: Callable[[Any], bytes] = Encoder().encode
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        digest = hashlib.blake2b(self._encode(row), digest_size=16).digest()
-        # A sum, so that the order does not matter; equal rows count as often as they occur.
-        self._sum += int.from_bytes(digest, "little")
-        self.count += 1
-
-    def digest(self) -> str:
-        whole = self._encode((*self._header, self.count, f"{self._sum % (1 << 128):032x}"))
-        return hashlib.blake2b(whole, digest_size=32).hexdigest()
-
-
-def content_of(fields: tuple[str, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Returns a function that picks the content of a booking from a tuple with these fields."""
-    return itemgetter(*map(fields.index, _CONTENT_OF_BOOKING))
+# --- Known by their content
 
 
 def identify(tx: Tx, client: Client, batch_id: str, content: str) -> BatchRow | None:

@@ -5,7 +5,6 @@ The child (`python -m kontobahn.payables.pdf_reader`) reads one file from its in
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kontobahn import children
 from kontobahn.formats.invoices.model import Fault, Refused
 from kontobahn.formats.invoices.pdf import Pdf, read_pdf
 
@@ -33,13 +33,10 @@ _decode = msgspec.msgpack.Decoder(_Outcome).decode
 
 def read(content: bytes) -> Pdf:
     """Blocks. Raises Refused as `read_pdf` does, and if the file takes more time or memory than it may."""
-    # Without the settings: it needs no secret and no database.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KONTOBAHN_")}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "kontobahn.payables.pdf_reader"],
+            children.command("kontobahn.payables.pdf_reader"), env=children.environment(),
             input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_SECONDS_IN_ALL, check=True,
-            env={**environment, "MALLOC_ARENA_MAX": "2", "PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         raise Refused("file-too-complex") from error

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kontobahn.books import claims, imports, slices
-from tests.api.ledger.files import IMPORTS, differences, file, send_file, undone
+from kontobahn import children
+from kontobahn.books import claims, imports, reader, slices
+from tests.api.ledger.files import IMPORTS, differences, file, imported, send_file, undone
 from tests.api.ledger.test_imports import (
     ended,
     large,
@@ -121,6 +122,37 @@ def test_nobody_sees_a_file_before_all_of_it_is_there(large: Books, gate: Gate) 
     after = everything_read(large)
     assert [path for path in READS if after[path] == before[path]] == ["/v2/ledger-rewe-read/zahlungsbedingungen"]
     assert differences(large) == []
+
+
+def test_a_file_that_another_process_reads_gives_the_same_books(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    def command(module: str, *arguments: str) -> list[str]:
+        started.append(module)
+        return command_of(module, *arguments)
+
+    command_of = children.command
+    monkeypatch.setattr(children, "command", command)
+    rows = [OPENING, *INVOICES, PAID, satz("0,00;S;;;;;10010;8400;;1502;RE-0;;;Null")]
+    first = imported(books, file(*rows), partial="true")
+    before = everything_read(books)
+    undone(books, first["id"])
+    assert started == []
+    monkeypatch.setattr(reader, "APART_FROM_BYTES", 0)
+    second = imported(books, file(*rows), partial="true")
+    assert set(started) == {"kontobahn.books.reader"}
+    fields = ("uebernommen", "abgelehnt", "warnungen")
+    assert [second[field] for field in fields] == [first[field] for field in fields] == [len(INVOICES) + 2, 1, 0]
+    found = [books.read(f"{IMPORTS}/{one['id']}")["protokoll"] for one in (first, second)]
+    assert found[0] == found[1] != []
+    after = everything_read(books)
+    # What was undone stays among the bookings.
+    assert [path for path in READS if after[path] != before[path]] == ["/v2/ledger-rewe-read/buchungen"]
+    # Known by its content, whoever reads it.
+    monkeypatch.setattr(reader, "APART_FROM_BYTES", 1 << 40)
+    again = send_file(books, file(*reversed(rows)), partial="true")
+    assert again.status_code == 409
+    assert "imported before" in again.json()["error"]
 
 
 def test_others_book_meanwhile_and_numbers_have_no_gap(large: Books, gate: Gate) -> None:

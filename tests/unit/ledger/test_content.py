@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.books import batches
-from kontobahn.books.batches import Content
-from kontobahn.books.imports import _as_satz, _content_of_satz
-from kontobahn.formats.extf import Buchungssatz, open_extf
+from kontobahn.books.content import _CONTENT_OF_BOOKING, Content, content_of
+from kontobahn.books.reader import Wanted, rows_of
+from kontobahn.books.satz import Satz
+from kontobahn.formats.extf import RowError, RowWarning, open_extf
 from tests.unit.formats.extf.files import Columns, satz, text_of
 
 ROWS = [
@@ -25,9 +25,8 @@ ROWS = [
 def content(data: bytes) -> str:
     with open_extf(io.BytesIO(data)) as file:
         found = Content(file.header)
-        for record in file.buchungssaetze():
-            assert isinstance(record, Buchungssatz)
-            found.add(_content_of_satz(_as_satz(record, "0000")))
+        for _, row in rows_of(file, Wanted(Satz._fields, "0000"), found):
+            assert not isinstance(row, RowError | RowWarning)
     return found.digest()
 
 
@@ -83,5 +82,5 @@ def test_the_number_of_equal_rows_the_year_and_the_period_count() -> None:
 
 
 def test_what_makes_the_content_of_a_booking_is_taken_by_name() -> None:
-    fields = tuple(reversed(batches._CONTENT_OF_BOOKING))
-    assert batches.content_of(fields)(fields) == batches._CONTENT_OF_BOOKING
+    fields = tuple(reversed(_CONTENT_OF_BOOKING))
+    assert content_of(fields)(fields) == _CONTENT_OF_BOOKING

@@ -22,6 +22,7 @@ from kontobahn.formats.extf.format import (
 )
 from kontobahn.formats.extf.header import Header, make_header
 from kontobahn.formats.extf.reader import ExtfFile, Record, open_extf
+from kontobahn.formats.extf.rows import Inspection
 from kontobahn.formats.extf.stammdaten import (
     ALS_ZEITRAUM,
     NACH_TAGEN,
@@ -58,6 +59,7 @@ __all__ = [
     "ExtfError",
     "ExtfFile",
     "Header",
+    "Inspection",
     "Kontobeschriftung",
     "Personenkonto",
     "Record",

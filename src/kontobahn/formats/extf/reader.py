@@ -27,7 +27,7 @@ from kontobahn.formats.extf.format import (
     RowWarning,
 )
 from kontobahn.formats.extf.header import Header, parse_header
-from kontobahn.formats.extf.rows import KnownTails, inspect, lines_of, split_line, split_lines
+from kontobahn.formats.extf.rows import Inspection, KnownTails, inspect, lines_of, split_line, split_lines
 from kontobahn.formats.extf.stammdaten import Kontobeschriftung, Personenkonto, Zahlungsbedingung
 from kontobahn.formats.extf.values import LEFT_OUT
 from kontobahn.sentences import said
@@ -45,12 +45,15 @@ PARSERS: dict[int, Callable[[Header, list[RowWarning]], _Parse]] = {
 }
 
 
-def open_extf(source: Source) -> ExtfFile:
-    """Opens a file by its path, or a seekable binary stream. Raises ExtfError if it cannot be read at all."""
+def open_extf(source: Source, inspection: Inspection | None = None) -> ExtfFile:
+    """Opens a file by its path, or a seekable binary stream. Raises ExtfError if it cannot be read at all.
+
+    `inspection` is that of another ExtfFile of the same bytes: it takes reading all of them.
+    """
     with ExitStack() as opened:
         if isinstance(source, str | os.PathLike):
             source = opened.enter_context(open(source, "rb"))
-        return ExtfFile(source, opened)
+        return ExtfFile(source, opened, inspection)
 
 
 class ExtfFile:
@@ -60,12 +63,12 @@ class ExtfFile:
     again, but not twice at the same time. ``bytes_read`` of ``total_bytes`` is the progress.
     """
 
-    def __init__(self, stream: BinaryIO, opened: ExitStack) -> None:
+    def __init__(self, stream: BinaryIO, opened: ExitStack, inspection: Inspection | None = None) -> None:
         self._stream = stream
         stream.seek(0)
-        self._inspection = inspect(stream)
-        self.encoding = self._inspection.encoding
-        self.total_bytes = self._inspection.total_bytes
+        self.inspection = inspection or inspect(stream)
+        self.encoding = self.inspection.encoding
+        self.total_bytes = self.inspection.total_bytes
         self.bytes_read = 0
         self.warnings: list[RowWarning] = []
         first, second = self._first_lines()
@@ -81,7 +84,7 @@ class ExtfFile:
     def _first_lines(self) -> tuple[list[str], str]:
         """Returns the fields of the header, and the line after it."""
         lines: list[str] = []
-        for block, _, _ in lines_of(self._stream, self._inspection):
+        for block, _, _ in lines_of(self._stream, self.inspection):
             lines += block
             if len(lines) > 1:
                 break
@@ -100,10 +103,10 @@ class ExtfFile:
     def __iter__(self) -> _Found:
         warned: list[RowWarning] = []
         parse = PARSERS[self.category.number](self.header, warned)
-        in_blocks = self.category is BUCHUNGSSTAPEL and self._inspection.is_clean
+        in_blocks = self.category is BUCHUNGSSTAPEL and self.inspection.is_clean
         tails = KnownTails(HEAD_COLUMNS, read_tail) if in_blocks else None
         first, before = 1, ""
-        for lines, bytes_read, is_open in lines_of(self._stream, self._inspection):
+        for lines, bytes_read, is_open in lines_of(self._stream, self.inspection):
             self.bytes_read = bytes_read
             # Header and titles have been read; they count as empty lines.
             for index in range(min(self._first_row - first, len(lines))):
@@ -174,6 +177,13 @@ class ExtfFile:
     def _title(self, column: int | None) -> str:
         titles = self.category.titles
         return titles[column] if column is not None and column < len(titles) else ""
+
+    def descriptor(self) -> int | None:
+        """Returns the descriptor of the file, by which another process may read it; None if it is in memory."""
+        try:
+            return self._stream.fileno()
+        except OSError:
+            return None
 
     def rows_sha256(self) -> str:
         """Identifies the bytes of the rows, without the header, which holds the time of its creation."""

@@ -15,13 +15,13 @@ import selectors
 import signal
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 import msgspec
 
+from kontobahn import children
 from kontobahn.clock import SECOND
 from kontobahn.formats import cii
 from kontobahn.mobility.invoices import pdf
@@ -125,12 +125,9 @@ def _described(status: int) -> str:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    # Without the settings: it needs no secret and no database. Two arenas: others would be reserved and never used.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KONTOBAHN_")}
     return subprocess.Popen(
-        [sys.executable, "-m", "kontobahn.mobility.invoices.typesetter"],
+        children.command("kontobahn.mobility.invoices.typesetter"), env=children.environment(),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-        env={**environment, "MALLOC_ARENA_MAX": "2", "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
 
 
