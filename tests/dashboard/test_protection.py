@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -262,6 +263,31 @@ def test_what_matters_is_confirmed_if_signing_in_was_long_ago(
     assert browser.post(path, {"_password": PASSWORD}).status_code == 303
     assert browser.token != before
     assert browser.post(path).status_code == 303
+
+
+def test_who_does_not_confirm_goes_back_to_the_page_with_the_form(
+    service: Service, browser: Browser, muster: Organization
+) -> None:
+    path = f"/dashboard/ledger/connections/{service.ledger_connection(muster)}/reconnect"
+    service.clock.advance(seconds=10 * 60 + 1)
+
+    def way_back(came_from: str, **sent: str) -> tuple[str, str]:
+        """Returns where the page that asks leads back to, and what it sends on for the next time."""
+        headers = {"origin": service.base_url, "referer": came_from}
+        asked = browser.send("POST", path, data=sent, headers=headers).text
+        leads = re.search('class="back"><a href="([^"]*)"', asked)
+        kept = re.search('name="_back" value="([^"]*)"', asked)
+        assert leads
+        assert kept
+        return leads[1], kept[1]
+
+    page = "/dashboard/ledger/connections?status=expired"
+    assert way_back(service.base_url + page) == (page, page)
+    # The second time the browser comes from the page that asked.
+    assert way_back(service.base_url + path, _password="wrong", _back=page) == (page, page)
+    for elsewhere in ("", "https://evil.example", "https://evil.example/x", "https://evil.example//dashboard", "//["):
+        assert way_back(elsewhere) == ("/dashboard", "/dashboard")
+    assert way_back("", _back="https://evil.example/dashboard")[0] == "/dashboard"
 
 
 def test_a_code_or_a_passkey_of_ones_own_confirms_as_a_password_does(

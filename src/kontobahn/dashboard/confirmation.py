@@ -9,7 +9,7 @@ from starlette.responses import Response
 from kontobahn.access import factors, identities, sessions, users
 from kontobahn.access.factors import Kind
 from kontobahn.access.users import User
-from kontobahn.dashboard import refusals, sign_in
+from kontobahn.dashboard import refusals, security, sign_in
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.sign_in import Way
 from kontobahn.dashboard.visit import Visit
@@ -19,6 +19,8 @@ from kontobahn.errors import Refusal, Unauthorized, Unavailable
 
 # The fields of the page that asks, beside those of the form it interrupts.
 PASSWORD, CODE, TICKET, ANSWER, PROVIDER = "_password", "_code", "_ticket", "_answer", "_provider"
+# The page with the form.
+BACK = "_back"
 WRONG_PASSWORD = "The password is wrong."
 # For password managers; what it says does not matter.
 EMAIL = "_email"
@@ -31,6 +33,8 @@ async def ask_again(visit: Visit, *, factor: bool = False) -> Response | None:
     sent = {
         name: (visit.form.values.pop(name, None) or [""])[-1] for name in (PASSWORD, CODE, TICKET, ANSWER, PROVIDER)
     }
+    back = (visit.form.values.pop(BACK, None) or [_page_before(visit)])[-1]
+    kept = {**visit.form.values, BACK: [back]}
     user, problem = visit.person.user, ""
     if factor:
         sent[PASSWORD] = sent[PROVIDER] = ""
@@ -44,10 +48,10 @@ async def ask_again(visit: Visit, *, factor: bool = False) -> Response | None:
     if sent[PROVIDER]:
         try:
             await sign_in.count_attempt(visit)
-            way = Way("confirm", address, session_id=visit.person.session.id, form=visit.form.values)
+            way = Way("confirm", address, session_id=visit.person.session.id, form=kept)
             return await sign_in.set_out_to_provider(visit, way)
         except (Refusal, Unavailable) as error:
-            return await ask(visit, address, visit.form.values, refusals.refusal(str(error)))
+            return await ask(visit, address, kept, refusals.refusal(str(error)))
     if any(sent.values()):
         try:
             if (await _shown_again(visit, user, sent)).id != user.id:
@@ -59,7 +63,12 @@ async def ask_again(visit: Visit, *, factor: bool = False) -> Response | None:
             return None
         except Refusal as error:
             problem = refusals.refusal(str(error))
-    return await ask(visit, address, visit.form.values, problem, factor=factor)
+    return await ask(visit, address, kept, problem, factor=factor)
+
+
+def _page_before(visit: Visit) -> str:
+    _, _, place = (visit.exchange.header(b"referer") or "").partition("://")
+    return security.local_path("/" + place.partition("/")[2], ROOT)
 
 
 async def ask(
@@ -71,7 +80,7 @@ async def ask(
     known, has_password, has_account = await visit.read(_ways, user, issuer)
     return visit.show(
         "confirm.html", 422 if problem else 200, problem=problem, known=known, kept=kept, path=path, factor=factor,
-        has_password=has_password and not factor,
+        back=security.local_path((kept.get(BACK) or [""])[-1], ROOT), has_password=has_password and not factor,
         provider=sign_in.provider_name(visit) if has_account and not factor else "",
         fields={
             "password": PASSWORD, "code": CODE, "ticket": TICKET, "answer": ANSWER, "provider": PROVIDER, "email": EMAIL
