@@ -35,6 +35,11 @@ def table(*rows: tuple[Any, ...]) -> str:
     return "\n".join(f"| {' | '.join(map(cell, row))} |".replace(" ---", "---").replace("--- ", "---") for row in lines)
 
 
+def _with_code(text: str) -> str:
+    """Shows addresses and other long values as code, in which a line may end between their parts."""
+    return re.sub(r"\{[^}]{18,}\}|(?:https?://|[a-z]+:)[\w:/.-]{18,}\w", r"`\g<0>`", text)
+
+
 def document() -> dict[str, Any]:
     return dict(json.loads(build_openapi(all_endpoints(), Settings(), EVENTS, ERRORS), parse_float=Decimal))
 
@@ -44,7 +49,7 @@ def document() -> dict[str, Any]:
 
 def settings_page() -> str:
     rows = [
-        (f"`{name}`", f"`{PREFIX}{name.upper()}`", f"`{msgspec.json.encode(default).decode()}`", meaning)
+        (f"`{name}` `{PREFIX}{name.upper()}`", f"`{msgspec.json.encode(default).decode()}`", _with_code(meaning))
         for name, default, meaning in describe()
     ]
     return f"""# Settings
@@ -57,7 +62,7 @@ object in the environment.
 A name that does not exist stops the start and names the nearest one, so keep `{PREFIX}` for settings (`{PREFIX}API_KEY` and
 `{PREFIX}URL` are for `kontobahn listen`). `kontobahn doctor --settings` shows what is in force.
 
-{table(("Setting", "Variable", "Default", "Meaning"), *rows)}
+{table(("Setting and variable", "Default", "Meaning"), *rows)}
 """
 
 

@@ -160,7 +160,7 @@ def test_whatever_a_text_says_it_makes_no_element_that_markdown_does_not_know(te
     for tag, attributes in shown(text).tags:
         assert tag in {
             "p", "a", "img", "em", "strong", "code", "pre", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
-            "br", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "div",
+            "br", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "div", "wbr",
         }  # fmt: skip
         assert set(attributes) <= {
             "href",
@@ -181,11 +181,42 @@ def test_headings_that_repeat_have_ids_of_their_own() -> None:
 
 
 def test_links_and_boxes_are_shown_as_people_write_them() -> None:
-    text = shown(
-        "See [operating.md](operating.md#keys), [keys](operating.md), [../LICENSE](../LICENSE).\n\n- [ ] done?\n"
-    ).text
-    assert "See Operating, keys, ../LICENSE." in text
-    assert "☐ done?" in text
+    page = shown(
+        "See [operating.md](operating.md#keys), [keys](operating.md), [../LICENSE](../LICENSE).\n\n- [ ] done?\n- b\n"
+    )
+    assert "See Operating, keys, ../LICENSE." in page.text
+    # The box is the marker of its entry.
+    assert [dict(attributes) for tag, attributes in page.tags if tag == "li"] == [{"class": "task"}, {}]
+    assert "[ ]" not in page.text
+    assert "done?" in page.text
+
+
+def test_a_figure_stays_beside_what_it_counts_and_a_day_beside_its_month() -> None:
+    kept = ["19 %", "1.234,56 €", "8 MB", "1. Januar", "20 March"]
+    parted = ["in 2026 May", "3 Bücher", "5 seconds"]
+    text = shown(" and ".join([*kept, *parted, "`19 %`"])).text
+    for one in kept:
+        assert one.replace(" ", "\N{NO-BREAK SPACE}") in text
+    assert [one for one in [*parted, "19 %"] if one not in text] == []
+
+
+def test_a_long_name_is_parted_between_its_parts() -> None:
+    html = str(render(Source("a", "a.md", "A", "`/v2/banking/transactions?limit_to=5&sort=id`, `short/name`")).html)
+    assert (
+        "<code>/<wbr>v2/<wbr>banking/<wbr>transactions?<wbr>limit_<wbr>to=<wbr>5&amp;<wbr>sort=<wbr>id</code>" in html
+    )
+    assert "<code>short/name</code>" in html
+
+
+def test_no_line_of_a_page_is_an_entry_of_a_list_because_it_begins_with_a_number() -> None:
+    """Markdown takes “401. And so on” at the beginning of a line for the 401st entry of a list."""
+    found = [
+        (name, start)
+        for name, page in library.sources().items()
+        for start in re.findall(r'<ol start="(\d+)"', str(render(page).html))
+        if int(start) > 20
+    ]
+    assert found == []
 
 
 def results(query: str) -> list[tuple[str, str]]:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import re
 
+import httpx
 from playwright.sync_api import Browser, expect
 
-from tests.browser.visitor import NARROW_AND_DARK, Visitor, visiting
+from kontobahn.guide import library
+from tests.browser.visitor import NARROW_AND_DARK, TABLET, Visitor, visiting
 from tests.journeys.process import ServerProcess
+from tests.waiting import PATIENCE_SECONDS
 
 # The reference, and a page of the guide of each kind: the start, text with code, tables, a picture, what a search finds or does
 # not, and an address that is none.
 ALL_BUT_TWO = """
     document.querySelectorAll("article.operation:not(#create_payment):not(#list_konten)").forEach(call => call.remove())
 """
+# In place of the page that is open, which has the same style sheets.
+_SHOW_CONTENT = """text => {
+    const sent = new DOMParser().parseFromString(text, "text/html");
+    document.querySelector("main").replaceWith(document.adoptNode(sent.querySelector("main")));
+}"""
 READ = (
     "/docs",
     "/docs/guide",
@@ -74,18 +82,29 @@ def test_the_reference_and_the_guide_are_accessible_in_both_themes_and_fit(stran
     assert not problems, "\n".join(problems)
 
 
+def test_no_table_of_the_guide_is_cut_off_on_a_tablet(stranger: Visitor) -> None:
+    """The narrowest window in which tables have columns."""
+    page = stranger.open("/docs/guide/banks")
+    stranger.show(TABLET)
+    names = [name for name in library.sources() if not name.startswith("decisions/")]
+    with httpx.Client(base_url=stranger.base_url, timeout=PATIENCE_SECONDS) as client:
+        sent = {name: client.get(library.address(name)).text for name in names}
+    with_tables = {name: text for name, text in sent.items() if "<table" in text}
+    assert len(with_tables) > 20
+    problems = []
+    for name, text in with_tables.items():
+        page.evaluate(_SHOW_CONTENT, text)
+        problems += [f"{name}: {problem}" for problem in stranger.too_wide()]
+    assert not problems, "\n".join(problems)
+
+
 def test_a_table_of_the_guide_is_a_list_on_a_phone(stranger: Visitor) -> None:
     """Nothing of it is cut off, and every cell says of which column it is."""
     stranger.show(NARROW_AND_DARK)
     page = stranger.open("/docs/guide/banks")
     tables = page.locator(".scroll")
     assert tables.count() > 1
-    assert (
-        page.evaluate(
-            "Math.max(...[...document.querySelectorAll('.scroll')].map(box => box.scrollWidth - box.clientWidth))"
-        )
-        <= 0
-    )
+    assert stranger.sideways() <= 0
     first = tables.first.locator("tbody tr").first
     titles = tables.first.locator("th").all_text_contents()
     assert [cell.get_attribute("data-label") for cell in first.locator("td").all()] == [None, *titles[1:]]

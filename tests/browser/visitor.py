@@ -23,7 +23,7 @@ OF_LOOKS = [
     "select-name", "summary-name",
 ]  # fmt: skip
 _TOO_WIDE = """
-    Math.max(...[document.documentElement, ...document.querySelectorAll(".table-box, .card")].map(
+    Math.max(...[document.documentElement, ...document.querySelectorAll(".table-box, .scroll, .card")].map(
         box => box.scrollWidth - box.clientWidth))
 """
 # Amounts, days, IBANs in their groups, numbers of documents and of clients in tables, facts, figures, hints and lists of what goes:

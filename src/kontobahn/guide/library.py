@@ -27,6 +27,7 @@ _FOLDERS = (_PACKAGE / "docs", _PACKAGE.parent.parent / "docs")
 FILES = {".png": "image/png", ".svg": "image/svg+xml", ".json": "application/json"}
 GERMAN = "de"
 LONG_NAME = 24
+_TASK = "[ ] "
 STARTS: dict[Language, str] = {"en": "", "de": GERMAN}
 # The section below this mark is what the dashboard's pages with these topics lead to.
 _TOPICS = re.compile(r"^<!-- help: ([^>\n]+)>\n+#+ (.+)$", re.MULTILINE)
@@ -141,6 +142,13 @@ def topics(language: Language) -> dict[str, str]:
 
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.DOTALL | re.MULTILINE)
 _ELSEWHERE = re.compile(r"^(https?|mailto):", re.IGNORECASE)
+_BETWEEN_PARTS = re.compile(r"(?<=[/_=?&,.:@])(?![/_=?&,.:@]|$)")
+# A figure and its unit, and a day and its month, stay on one line.
+_KEPT_TOGETHER = re.compile(
+    r"(?<=\d) (?=[%€]|(?:[kMG]i?B|m?s|EUR)\b)"
+    r"|(?:(?<=\d)(?<!\d{4})|(?<=\d\.)) "
+    r"(?=(?:Januar|Februar|März|March|April|Ma[iy]|Jun[ie]|Jul[iy]|August|September|O[ck]tober|November|De[cz]ember)y?\b)"
+)
 
 
 class Heading(NamedTuple):
@@ -174,9 +182,9 @@ def _fence(_renderer: object, tokens: Sequence[Token], number: int, _options: ob
 
 def _code(_renderer: object, tokens: Sequence[Token], number: int, _options: object, _env: object) -> str:
     text = tokens[number].content
-    # A long name may end a line after an underscore: unbroken, it would push the last columns of a table out of sight.
-    shown = Markup("_<wbr>").join(text.split("_")) if len(text) > LONG_NAME else text
-    return Markup("<code>{}</code>").format(shown)
+    # A long name may end a line between its parts: unbroken, it would push the last columns of a table out of sight.
+    parts = _BETWEEN_PARTS.split(text) if len(text) > LONG_NAME else [text]
+    return Markup("<code>{}</code>").format(Markup("<wbr>").join(parts))
 
 
 def _parser() -> MarkdownIt:
@@ -197,6 +205,7 @@ _PARSER = _parser()
 
 def render(source: Source) -> Rendered:
     tokens = _PARSER.parse(_COMMENT.sub("", source.text))
+    _mark_tasks(tokens)
     headings = _name_headings(tokens)
     sections = _sections(tokens, headings)
     _label_cells(tokens)
@@ -223,6 +232,14 @@ def _label_cells(tokens: Sequence[Token]) -> None:
             if column and titles[column]:
                 token.attrs["data-label"] = titles[column]
             column += 1
+
+
+def _mark_tasks(tokens: Sequence[Token]) -> None:
+    """Gives what is to be done a box in place of its bullet."""
+    for item, _, line in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if item.type == "list_item_open" and line.children and line.children[0].content.startswith(_TASK):
+            item.attrSet("class", "task")
+            line.children[0].content = line.children[0].content.removeprefix(_TASK)
 
 
 def _name_headings(tokens: Sequence[Token]) -> list[Heading]:
@@ -266,8 +283,6 @@ def _plain(inline: Token) -> str:
 def _linked(children: Sequence[Token], source: Source) -> Iterable[Token]:
     """Turns addresses of files into addresses of the guide. A link to what the guide does not have becomes its text."""
     dropped = False
-    if children[0].type == "text" and children[0].content.startswith("[ ] "):
-        children[0].content = "☐ " + children[0].content[4:]
     for number, token in enumerate(children):
         if token.type == "link_open":
             target = str(token.attrGet("href") or "")
@@ -278,6 +293,8 @@ def _linked(children: Sequence[Token], source: Source) -> Iterable[Token]:
                 token.attrSet("href", address)
                 if _ELSEWHERE.match(address):
                     token.attrSet("rel", "noreferrer")
+        elif token.type == "text":
+            token.content = _KEPT_TOGETHER.sub("\N{NO-BREAK SPACE}", token.content)
         elif token.type == "image":
             token.attrSet("src", address_of(str(token.attrGet("src") or ""), source) or "")
         if dropped and token.type in ("link_open", "link_close"):
