@@ -25,7 +25,7 @@ def test_a_page_is_up_to_date(name: str) -> None:
 
 
 def test_every_setting_is_there_with_a_meaning() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `.*?` \| (.+) \|$", page("settings"), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` `(\w+)` \| `.*?` \| (.+) \|$", page("settings"), re.MULTILINE)
     assert [(name, variable) for name, variable, _ in rows] == [(name, PREFIX + name.upper()) for name in NAMES]
 
 
