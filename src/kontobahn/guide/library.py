@@ -142,7 +142,7 @@ def topics(language: Language) -> dict[str, str]:
 
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.DOTALL | re.MULTILINE)
 _ELSEWHERE = re.compile(r"^(https?|mailto):", re.IGNORECASE)
-_BETWEEN_PARTS = re.compile(r"(?<=[/_=?&,.:@])(?![/_=?&,.:@]|$)")
+_BETWEEN_PARTS = re.compile(r"(?<=\w[/_=?&,.:@])(?![/_=?&,.:@]|$)")
 # A figure and its unit, and a day and its month, stay on one line.
 _KEPT_TOGETHER = re.compile(
     r"(?<=\d) (?=[%€]|(?:[kMG]i?B|m?s|EUR)\b)"
