@@ -360,7 +360,7 @@ class Bookings:
                 if isinstance(row, _FOUND):
                     protocol.add(row)
                     continue
-                # As Satz._make(row), in half of the time.
+                # As Satz._make(row), without the cost of a call.
                 satz = tuple.__new__(Satz, row)
                 if satz.belegdatum > last_day:
                     reason = said(

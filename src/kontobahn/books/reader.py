@@ -25,7 +25,7 @@ from kontobahn import children, log
 from kontobahn.books.content import Content, content_of
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, Inspection, RowError, RowWarning, open_extf
 
-# Some 40,000 rows: below, a process would take longer to start than it saves.
+# Some 40,000 rows: for fewer, a process of its own is not worth starting.
 APART_FROM_BYTES = 8 << 20
 _ROWS_AT_ONCE = 250
 _LENGTH = struct.Struct(">I")
