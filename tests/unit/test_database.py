@@ -84,7 +84,9 @@ def add_and_fail(tx: Tx, amount: int) -> None:
     raise LookupError(f"unit {amount}")
 
 
-@pytest.mark.parametrize("count", [ROWS_INSERTED_AT_ONCE - 1, ROWS_INSERTED_AT_ONCE, 2 * ROWS_INSERTED_AT_ONCE + 1])
+@pytest.mark.parametrize(
+    "count", [1, min(ROWS_INSERTED_AT_ONCE) - 1, *ROWS_INSERTED_AT_ONCE, 2 * sum(ROWS_INSERTED_AT_ONCE) + 1]
+)
 def test_many_rows_are_written_as_one_after_the_other_would_be(db: Database, count: int) -> None:
     put = (
         "INSERT INTO counter (name, value) VALUES (?, ?)"
@@ -100,7 +102,7 @@ def test_many_rows_are_written_as_one_after_the_other_would_be(db: Database, cou
 
 
 def test_of_many_rows_none_is_written_if_one_is_refused(db: Database) -> None:
-    rows = [(f"{number:04}", number) for number in range(ROWS_INSERTED_AT_ONCE)]
+    rows = [(f"{number:04}", number) for number in range(max(ROWS_INSERTED_AT_ONCE))]
     with pytest.raises((sqlite3.IntegrityError, psycopg.errors.CheckViolation)):
         db.write_now(lambda tx: tx.many("INSERT INTO counter (name, value) VALUES (?, ?)", [*rows, ("b", 1_000_000)]))
     assert db.read_now(lambda tx: tx.all("SELECT name FROM counter")) == [("a",)]

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from kontobahn.books import batches
 from kontobahn.books.batches import CASH, KEPT, RETAX, Batch, Protocol
 from kontobahn.books.cash_days import cash_book_of_account
-from kontobahn.books.posting import FLUSH_EVERY
+from kontobahn.books.posting import FLUSH_EVERY, columns_of_booking
 from kontobahn.books.satz import Satz
 from kontobahn.books.store import Client, FiscalYear
 from kontobahn.db import Statements, Tx
@@ -28,6 +28,7 @@ from kontobahn.sentences import joined, said
 SHOWN = 20
 WAY_OUT_OF_CALL = "If they are other bookings, say so with another=true."
 _LOOK = "konto, gegenkonto, soll, umsatz, waehrung, belegfeld1, generalumkehr"
+_SEEN = columns_of_booking("belegdatum", *_LOOK.split(", "))
 _OF_DAY = (
     f"SELECT id, batch, buchungstext, {_LOOK} FROM books_bookings WHERE mandant = ? AND belegdatum = ? AND id <= ?"
     " ORDER BY id DESC"
@@ -282,8 +283,9 @@ class BookedRows:
         return said("booking {number} from {source}", number=booking, source=row[0] if row else "an unknown batch")
 
 
-def look_with_day(satz: Satz) -> int:
-    return hash((satz.belegdatum, look_of(satz)))
+def looks_of_rows(bookings: Iterable[tuple[Any, ...]]) -> Iterator[int]:
+    """Yields the looks of rows of books_bookings, with their days."""
+    return _with_days(map(_SEEN, bookings))
 
 
 def looks_between(tx: Tx, client: Client, after: int, last: int) -> set[int]:
@@ -292,7 +294,11 @@ def looks_between(tx: Tx, client: Client, after: int, last: int) -> set[int]:
         f"SELECT belegdatum, {_LOOK} FROM books_bookings WHERE mandant = ? AND id > ? AND id <= ?",
         client.mandant, after, last,
     )  # fmt: skip
-    return {hash((day, _look(*look))) for day, *look in rows}
+    return set(_with_days(rows))
+
+
+def _with_days(rows: Iterable[tuple[Any, ...]]) -> Iterator[int]:
+    return (hash((day, _look(*look))) for day, *look in rows)
 
 
 def look_of(satz: Satz) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kontobahn.books import claims, read_models
 from kontobahn.books.batches import Batch
 from kontobahn.books.cash_days import ADD_DAY, ADD_ROW, cash_book_of_account
-from kontobahn.books.read_models import Block
+from kontobahn.books.read_models import Block, Change, write
 from kontobahn.books.satz import (
     CLOSING_PERIOD,
     EB_PERIOD,
@@ -52,10 +52,16 @@ _ADD_MOVE = (
 
 
 _BOOKING_COLUMNS = ("mandant", "id", "jahr", "periode", "batch", *Satz._fields, "aufteilung", "steuertag")
+
+
+def columns_of_booking(*names: str) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Returns a function that picks these columns from a row of books_bookings."""
+    return itemgetter(*map(_BOOKING_COLUMNS.index, names))
+
+
 _INSERT_BOOKING = (
     f"INSERT INTO books_bookings ({', '.join(_BOOKING_COLUMNS)}) VALUES ({', '.join('?' * len(_BOOKING_COLUMNS))})"
 )
-_SOLL, _GENERALUMKEHR = _BOOKING_COLUMNS.index("soll"), _BOOKING_COLUMNS.index("generalumkehr")
 _OTHERWISE = {
     "id": "id + CAST(? AS BIGINT)",
     "batch": "CAST(? AS TEXT)",
@@ -78,7 +84,7 @@ ADD_TO_SHEETS = (
     " ORDER BY 1, 2, 3, 4, 5, 6"
 )
 # A statement for many rows costs a third less than one for each.
-_PLACES_AT_ONCE = 100
+_PLACES_AT_ONCE = 1_000
 
 
 class Original(NamedTuple):
@@ -99,8 +105,6 @@ class Original(NamedTuple):
 class Poster:
     """Adds bookings to one batch and writes them in blocks; `finish` writes the last one and what follows from the batch."""
 
-    _flush_every = FLUSH_EVERY
-
     def __init__(
         self,
         tx: Statements,
@@ -120,6 +124,8 @@ class Poster:
         self._splitter = Splitter(tx, place.editions[0], client.rahmen)
         # The last booking before the batch, and the last one of it so far.
         self.before = self._last = self._flushed = place.last
+        # The booking after which `_pause` is called.
+        self._pause_at = place.last + FLUSH_EVERY
         self._touched: set[str] = set()
         self._moved: set[str] = set()
         self._carries_persons = False
@@ -144,6 +150,7 @@ class Poster:
         if not aufteilung:
             _refuse_foreign_discount(satz)
             aufteilung, self.hint = self._splitter.split(satz, self._documents)
+        umsatz, soll, konto, gegenkonto, belegdatum, *between, generalumkehr, weitere = satz
         parts = legs_of(self._rahmen, satz, aufteilung)
         if periode is None:
             periode = self._period(satz)
@@ -151,15 +158,13 @@ class Poster:
         if booking > self._place.ceiling:
             raise claims.no_numbers_left()
         self._last = booking
-        weitere = satz.weitere
-        row: list[Any] = [
-            self._client.mandant, booking, jahr, periode, self.batch.id, *satz, aufteilung, tax_day(weitere) if weitere else "",
-        ]  # fmt: skip
-        row[_SOLL], row[_GENERALUMKEHR] = int(satz.soll), int(satz.generalumkehr)
-        self._block.bookings.append(tuple(row))
+        self._block.bookings.append((
+            self._client.mandant, booking, jahr, periode, self.batch.id, umsatz, int(soll), konto, gegenkonto, belegdatum,
+            *between, int(generalumkehr), weitere, aufteilung, tax_day(weitere) if weitere else "",
+        ))  # fmt: skip
         if follows and satz.skonto and satz.belegfeld1 and is_discount(aufteilung):
             self._add_discount(booking, satz, aufteilung)
-        self._add_legs(booking, parts, periode, satz.belegdatum, is_reversal=satz.generalumkehr)
+        self._add_legs(booking, parts, periode, belegdatum, is_reversal=generalumkehr)
         if not self.batch.is_undo:
             eb = periode == EB_PERIOD
             for konto, betrag in parts:
@@ -167,8 +172,8 @@ class Poster:
                     self._add_to_item(booking, konto, betrag, satz, tax_for_item(aufteilung), eb=eb)
                     if eb and len(parts) == 2:
                         self._add_opening(booking, konto, betrag, satz)
-        if booking - self._flushed >= self._flush_every:
-            self._flush()
+        if booking >= self._pause_at:
+            self._pause()
         return booking
 
     def add_reversal(self, original: Original, parts: list[Leg]) -> int:
@@ -181,8 +186,8 @@ class Poster:
         self._block.reversals.append((booking, *original[1:6]))
         negated = [(konto, -betrag) for konto, betrag in parts]
         self._add_legs(booking, negated, original.periode, original.belegdatum, is_reversal=True)
-        if booking - self._flushed >= self._flush_every:
-            self._flush()
+        if booking >= self._pause_at:
+            self._pause()
         return booking
 
     def _add_legs(self, booking: int, parts: list[Leg], periode: int, day: str, *, is_reversal: bool) -> None:
@@ -249,15 +254,16 @@ class Poster:
             year[1] = min(year[1], text) if year[1] else text
             return
         year[2] += betrag
-        self._block.moves.append((self._client.mandant, satz.belegdatum, booking, konto, satz.belegfeld1, betrag))
-        item = self._block.items.get((konto, satz.belegfeld1))
-        first = (satz.belegdatum, satz.buchungstext)
+        day, beleg = satz.belegdatum, satz.belegfeld1
+        self._block.moves.append((self._client.mandant, day, booking, konto, beleg, betrag))
+        item = self._block.items.get((konto, beleg))
+        first = (day, satz.buchungstext)
         rechnung = first_invoice(
             self._rahmen, konto, satz.gegenkonto if konto == satz.konto else satz.konto, soll=betrag > 0,
-            belegdatum=satz.belegdatum, reversal=satz.generalumkehr, weitere=satz.weitere,
+            belegdatum=day, reversal=satz.generalumkehr, weitere=satz.weitere,
         )  # fmt: skip
         if item is None:
-            item = self._block.items[konto, satz.belegfeld1] = [0, 0, first, rechnung, steuer]
+            item = self._block.items[konto, beleg] = [0, 0, first, rechnung, steuer]
         else:
             item[2] = min(item[2], first)
             if rechnung:
@@ -293,6 +299,10 @@ class Poster:
                 konto, self.batch.jahr.start, booking, betrag, gegenkonto, satz.belegfeld1, int(satz.generalumkehr)
             ))  # fmt: skip
 
+    def _pause(self) -> None:
+        self._flush()
+        self._pause_at = self._flushed + FLUSH_EVERY
+
     def _flush(self) -> None:
         block, self._block = self._block, Block()
         self._documents = self._block.items
@@ -306,12 +316,12 @@ class Poster:
         tx, mandant = self._tx, self._client.mandant
         if block.reversals:
             tx.run(INSERT_REVERSALS, *self._of_reversals(), *self._originals(block))
-        write_journal(tx, block.bookings, block.moves, block.cash_rows)
+        write(tx, journal_of(block.bookings, block.moves, block.cash_rows))
         if block.bookings or block.reversals:
             tx.run(ADD_TO_SHEETS, *(mandant, *block.numbers) * 3)
         tx.many(ADD_DAY, [(mandant, *key, bewegung) for key, bewegung in block.cash_days.items()])
         for edition in self._place.editions:
-            block.add_to(tx, edition, self.batch.jahr.start)
+            write(tx, block.changes(edition, self.batch.jahr.start))
 
     def _of_reversals(self) -> tuple[int, str, int]:
         """Returns the parameters of INSERT_REVERSALS before the numbers of the originals."""
@@ -348,20 +358,22 @@ def spans(bookings: list[tuple[Any, ...]]) -> Iterator[tuple[int, int]]:
             first = place
 
 
-def write_journal(
-    tx: Statements, bookings: list[tuple[Any, ...]], moves: list[tuple[Any, ...]], cash_rows: list[tuple[Any, ...]]
-) -> None:
-    """Writes bookings and what goes with each. Their places on sheets are left, which a statement takes from them."""
-    tx.many(_INSERT_BOOKING, bookings)
-    # After the bookings: the sweep of an import that broke off finds movements and rows by them.
-    tx.many(_ADD_MOVE, sorted(moves))
-    tx.many(ADD_ROW, sorted(cash_rows))
+def journal_of(
+    bookings: list[tuple[Any, ...]], moves: list[tuple[Any, ...]], cash_rows: list[tuple[Any, ...]]
+) -> list[Change]:
+    """Returns what writes bookings and what goes with each. Their places on sheets are left, which a statement takes from them."""
+    # The bookings first: the sweep of an import that broke off finds movements and rows by them.
+    return [
+        Change(_INSERT_BOOKING, bookings),
+        Change(_ADD_MOVE, sorted(moves)),
+        Change(ADD_ROW, sorted(cash_rows)),
+    ]
 
 
 # --- Places on sheets of a large batch
 
 
-PLACED = itemgetter(*map(_BOOKING_COLUMNS.index, ("id", "periode", "belegdatum", "konto", "gegenkonto", "aufteilung")))
+PLACED = columns_of_booking("id", "periode", "belegdatum", "konto", "gegenkonto", "aufteilung")
 _BITS_OF_NUMBER, _BITS_OF_DAY = 32, 27
 _NUMBER, _DAY = (1 << _BITS_OF_NUMBER) - 1, (1 << _BITS_OF_DAY) - 1
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from kontobahn.books.cash_days import Days
 from kontobahn.books.satz import EB_PERIOD, MIXED, Satz, discount_split, legs_of
@@ -170,27 +170,43 @@ class Block:
         # Person account → opening balance, its text and movements.
         self.years: dict[str, list[Any]] = {}
 
-    def add_to(self, tx: Statements, edition: int, jahr: str) -> None:
-        """Writes in the order of the keys, so that neighbours are changed together."""
+    def changes(self, edition: int, jahr: str) -> list[Change]:
+        """Returns what writes it, in the order of the keys, so that neighbours are changed together."""
         periods, items, years = self.periods, self.items, self.years
-        add_openings(tx, edition, self.openings)
-        add_discounts(tx, edition, self.discounts)
         # Keys alone are sorted in half the time of keys with values.
-        tx.many(ADD_PERIOD, [(edition, jahr, *key, *periods[key]) for key in sorted(periods)])
-        rows = []
+        of_periods = [(edition, jahr, *key, *periods[key]) for key in sorted(periods)]
+        of_items = []
         for key in sorted(items):
             soll, haben, first, rechnung, steuer = items[key]
-            rows.append((edition, *key, soll, haben, int(soll != haben), *first, rechnung, steuer))
-        tx.many(_ADD_ITEM, rows)
-        tx.many(_ADD_ITEM_YEAR, [(edition, konto, jahr, *years[konto]) for konto in sorted(years)])
+            of_items.append((edition, *key, soll, haben, int(soll != haben), *first, rechnung, steuer))
+        of_years = [(edition, konto, jahr, *years[konto]) for konto in sorted(years)]
+        return [
+            added_openings(edition, self.openings),
+            added_discounts(edition, self.discounts),
+            Change(ADD_PERIOD, of_periods),
+            Change(_ADD_ITEM, of_items),
+            Change(_ADD_ITEM_YEAR, of_years),
+        ]
 
 
-def add_openings(tx: Statements, edition: int, openings: Iterable[tuple[Any, ...]]) -> None:
-    tx.many(ADD_OPENING, [(edition, *opening) for opening in sorted(openings)])
+class Change(NamedTuple):
+    """A statement, and the rows that it is executed for."""
+
+    sql: str
+    rows: list[tuple[Any, ...]]
 
 
-def add_discounts(tx: Statements, edition: int, discounts: Iterable[tuple[Any, ...]]) -> None:
-    tx.many(_ADD_DISCOUNT, [(edition, *discount, discount[-1]) for discount in sorted(discounts)])
+def write(tx: Statements, changes: Iterable[Change]) -> None:
+    for sql, rows in changes:
+        tx.many(sql, rows)
+
+
+def added_openings(edition: int, openings: Iterable[tuple[Any, ...]]) -> Change:
+    return Change(ADD_OPENING, [(edition, *opening) for opening in sorted(openings)])
+
+
+def added_discounts(edition: int, discounts: Iterable[tuple[Any, ...]]) -> Change:
+    return Change(_ADD_DISCOUNT, [(edition, *discount, discount[-1]) for discount in sorted(discounts)])
 
 
 def settle(

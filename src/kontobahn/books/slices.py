@@ -20,13 +20,12 @@ from kontobahn.books import claims, duplicates, posting, read_models
 from kontobahn.books.batches import Batch
 from kontobahn.books.cash_days import ADD_DAY, Days
 from kontobahn.books.claims import ROWS_AT_ONCE, Claim, Place
-from kontobahn.books.posting import Original, Poster
-from kontobahn.books.read_models import TABLES, Block
+from kontobahn.books.posting import Poster
+from kontobahn.books.read_models import TABLES, Block, Change
 from kontobahn.books.satz import Satz, discount_accounts, legs_of, merge_taxes
 from kontobahn.books.store import Client
 from kontobahn.db import Database, Row, Tx, chunked, fitting_length
 from kontobahn.errors import Conflict
-from kontobahn.ledger.kontierung import Leg
 from kontobahn.ledger.konto import is_personenkonto
 
 T = TypeVar("T")
@@ -128,14 +127,22 @@ class Slices:
             self._lengths[sql] = self.fitting(length, MIN_ROWS, MAX_ROWS)
 
     def add_places(self, mandant: int, jahr: str, places: Iterator[posting.OnSheet]) -> None:
-        length = FIRST_PLACES
-        while some := list(islice(places, length)):
-            self.write(lambda tx, some=some: posting.add_places(tx, mandant, jahr, some))  # type: ignore[misc]
-            length = self.fitting(length, MIN_PLACES, MAX_PLACES)
+        # The next ones are put in order while some are written.
+        with ThreadPoolExecutor(1, "books-places") as ahead:
+            length = FIRST_PLACES
+            coming = ahead.submit(_first_of, places, length)
+            while some := coming.result():
+                coming = ahead.submit(_first_of, places, length)
+                self.write(lambda tx, some=some: posting.add_places(tx, mandant, jahr, some))  # type: ignore[misc]
+                length = self.fitting(length, MIN_PLACES, MAX_PLACES)
 
     def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
         kept = list(rows)
         return self._db.read_now(lambda tx: tx.each(sql, kept))
+
+
+def _first_of(items: Iterator[T], count: int) -> list[T]:
+    return list(islice(items, count))
 
 
 def begin(db: Database, client: Client, batch: str, source: str, undoes: str = "") -> Slices:
@@ -161,6 +168,15 @@ class _Waiting(NamedTuple):
         return (merge_taxes(newer[-1], older[-1]),)
 
 
+class _Ready(NamedTuple):
+    """A block that only has to be written."""
+
+    # The first and the last of the bookings that it reverses.
+    originals: tuple[int, int] | None
+    changes: list[Change]
+    places: posting.Places | None
+
+
 class SlicedPoster(Poster):
     """Posts a large batch: `finish` writes all but the rows held back, `appear` makes them count, and `close` ends its thread.
 
@@ -171,7 +187,7 @@ class SlicedPoster(Poster):
         self._slices, claimed = slices, slices.claim
         place = Place(claimed.mandant, claimed.before, _NO_CEILING, (claimed.edition,))
         super().__init__(slices, client, batch, place)
-        self._flush_every = ROWS_GATHERED
+        self._pause_at = self._next_pause()
         self._behind = slices.apart()
         self._thread = ThreadPoolExecutor(1, "books-slices")
         self._writing: Future[None] | None = None
@@ -182,22 +198,16 @@ class SlicedPoster(Poster):
         # The looks of the rows, to find those that others book meanwhile.
         self._looks: array[int] | None = array("q") if watch_others else None
 
-    def add(self, satz: Satz, *, aufteilung: str = "", periode: int | None = None, takes_back: bool = True) -> int:
-        booking = super().add(satz, aufteilung=aufteilung, periode=periode, takes_back=takes_back)
-        if self._looks is not None:
-            self._looks.append(duplicates.look_with_day(satz))
-        self._renew(booking)
-        return booking
+    def _next_pause(self) -> int:
+        return min(self._last + RENEWED_EVERY, self._flushed + ROWS_GATHERED)
 
-    def add_reversal(self, original: Original, parts: list[Leg]) -> int:
-        booking = super().add_reversal(original, parts)
-        self._renew(booking)
-        return booking
-
-    def _renew(self, booking: int) -> None:
-        # Each slice that the thread writes renews it too, and would be waited for.
-        if (booking - self.before) % RENEWED_EVERY == 0 and (self._writing is None or self._writing.done()):
+    def _pause(self) -> None:
+        if self._last - self._flushed >= ROWS_GATHERED:
+            self._flush()
+        elif self._writing is None or self._writing.done():
+            # Each slice that the thread writes renews it too, and would be waited for.
             self._slices.renew()
+        self._pause_at = self._next_pause()
 
     def _flush(self) -> None:
         gathered = self._block
@@ -213,6 +223,8 @@ class SlicedPoster(Poster):
         self._thread.shutdown()
 
     def _write(self, block: Block) -> None:
+        if self._looks is not None:
+            self._looks.extend(duplicates.looks_of_rows(block.bookings))
         held, ceiling = self._last_rows, self._slices.claim.ceiling
         bookings, own_bookings = _split(block.bookings, 1, ceiling)
         moves, own_moves = _split(block.moves, 2, ceiling)
@@ -231,19 +243,26 @@ class SlicedPoster(Poster):
             # They go on with the next block: their rows would only be changed again.
             self._block.periods, self._block.years = block.periods, block.years
             block.periods, block.years = {}, {}
+        ready = self._made_ready(block)
         self._wait()
-        self._writing = self._thread.submit(copy_context().run, self._write_behind, block)
+        self._writing = self._thread.submit(copy_context().run, self._write_behind, ready)
 
-    def _write_behind(self, block: Block) -> None:
-        jahr = self.batch.jahr.start
-        if block.reversals:
-            self._behind.run_between(posting.INSERT_REVERSALS, self._originals(block), *self._of_reversals())
-        posting.write_journal(self._behind, block.bookings, block.moves, block.cash_rows)
-        block.add_to(self._behind, self._behind.claim.edition, jahr)
+    def _made_ready(self, block: Block) -> _Ready:
         self._places.add(map(posting.PLACED, block.bookings))
         self._places.add(block.reversals)
+        places = None
         if self._places.count >= PLACES_GATHERED:
-            self._behind.add_places(self._client.mandant, jahr, self._places.take())
+            places, self._places = self._places, posting.Places(self.before)
+        journal = posting.journal_of(block.bookings, block.moves, block.cash_rows)
+        changes = block.changes(self._behind.claim.edition, self.batch.jahr.start)
+        return _Ready(self._originals(block) if block.reversals else None, [*journal, *changes], places)
+
+    def _write_behind(self, ready: _Ready) -> None:
+        if ready.originals is not None:
+            self._behind.run_between(posting.INSERT_REVERSALS, ready.originals, *self._of_reversals())
+        read_models.write(self._behind, ready.changes)
+        if ready.places is not None:
+            self._behind.add_places(self._client.mandant, self.batch.jahr.start, ready.places.take())
 
     def finish(self) -> int:
         """Writes what is left and settles what follows from it, in slices. Returns the number of bookings."""
@@ -288,16 +307,18 @@ class SlicedPoster(Poster):
         number_of = self._numbers(last, count)
         mandant, held = claimed.mandant, self._last_rows
         bookings = _renumbered(held.bookings, 1, number_of)
-        posting.write_journal(
-            tx, bookings, _renumbered(held.moves, 2, number_of), _renumbered(held.cash_rows, 3, number_of)
+        journal = posting.journal_of(
+            bookings, _renumbered(held.moves, 2, number_of), _renumbered(held.cash_rows, 3, number_of)
         )
+        read_models.write(tx, journal)
         for span in posting.spans(bookings):
             tx.run(posting.ADD_TO_SHEETS, *(mandant, *span) * 3)
         if self._carries_persons:
             read_models.set_carried(tx, mandant, jahr)
         if held.openings or held.discounts:
-            read_models.add_openings(tx, claimed.edition, _renumbered(held.openings, 2, number_of))
-            read_models.add_discounts(tx, claimed.edition, _renumbered(held.discounts, 2, number_of))
+            openings = read_models.added_openings(claimed.edition, _renumbered(held.openings, 2, number_of))
+            discounts = read_models.added_discounts(claimed.edition, _renumbered(held.discounts, 2, number_of))
+            read_models.write(tx, [openings, discounts])
             persons = {row[0] for row in (*held.openings, *held.discounts)}
             read_models.settle(tx, self._client, claimed.edition, jahr, persons, set(), self._carried_years(tx))
         tx.many(ADD_DAY, [(mandant, *key, bewegung) for key, bewegung in self._cash.items()])

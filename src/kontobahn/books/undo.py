@@ -143,7 +143,7 @@ def _remove(tx: Tx, client: Client, found: BatchRow, removal: Removal) -> None:
     edition = edition_of(tx, client)
     removal.subtract(tx, edition)
     for block in removal.descriptions(tx, edition):
-        block.add_to(tx, edition, found.jahr)
+        read_models.write(tx, block.changes(edition, found.jahr))
     if removal.opened and not removal.is_carried(tx, edition):
         uncarry(tx, client, found.jahr)
         tx.run("DELETE FROM books_carry_rests WHERE edition = ? AND jahr = ?", edition, found.jahr)
@@ -234,7 +234,8 @@ class _Sliced:
         self._removal = Removal(begun, client, found)
         self._reverse()
         for block in self._removal.descriptions(begun, begun.claim.edition):
-            begun.write(lambda tx, block=block: block.add_to(tx, begun.claim.edition, found.jahr))  # type: ignore[misc]
+            changes = block.changes(begun.claim.edition, found.jahr)
+            begun.write(lambda tx, changes=changes: read_models.write(tx, changes))  # type: ignore[misc]
         if self._removal.opened:
             self._uncarry()
         begun.in_slices(self._removal.konten, self._settle)
