@@ -80,7 +80,7 @@ def part(runs: Sequence[Run]) -> str:
         [row.question, _target(row), _verdict(row, runs), *(_cell(row.question, run) for run in runs)]
         for row in _questions(runs)
     ]
-    head = ["question", "target", "", *(_title(run) for run in runs)]
+    head = ["Question", "Target", "Met?", *(_title(run) for run in runs)]
     return "\n\n".join([aligned(head, lines), *(_growth(curve, runs) for curve in _newest_curves(runs))])
 
 

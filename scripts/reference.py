@@ -59,7 +59,7 @@ From the environment, otherwise from `kontobahn.toml` in the data directory (or 
 the default. In the file a setting has its plain name: `base_url = "https://konto.example"`. `prices` is a table there, and a JSON
 object in the environment.
 
-A name that does not exist stops the start and names the nearest one, so keep `{PREFIX}` for settings (`{PREFIX}API_KEY` and
+A setting that does not exist stops the start, with the nearest name that does, so keep `{PREFIX}` for settings (`{PREFIX}API_KEY` and
 `{PREFIX}URL` are for `kontobahn listen`). `kontobahn doctor --settings` shows what is in force.
 
 {table(("Setting and variable", "Default", "Meaning"), *rows)}

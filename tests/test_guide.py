@@ -206,6 +206,18 @@ def test_a_long_name_is_parted_between_its_parts() -> None:
     assert "<code>short/name</code>" in html
 
 
+def test_an_option_stays_with_its_dashes() -> None:
+    html = str(render(Source("a", "a.md", "A", "`doctor --books` and `-wal`, `a b`")).html)
+    assert '<code>doctor <span class="whole">--books</span></code>' in html
+    assert '<code><span class="whole">-wal</span></code>' in html
+    assert "<code>a b</code>" in html
+
+
+def test_a_table_without_titles_has_no_head() -> None:
+    page = shown("| | |\n|---|---|\n| a | b |\n\n| C | |\n|---|---|\n| d | e |\n")
+    assert [tag for tag, _ in page.tags if tag in ("thead", "th", "tr")] == ["tr", "thead", "tr", "th", "th", "tr"]
+
+
 def test_no_line_of_a_page_is_an_entry_of_a_list_because_it_begins_with_a_number() -> None:
     """Markdown takes “401. And so on” at the beginning of a line for the 401st entry of a list."""
     found = [

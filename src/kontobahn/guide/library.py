@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from kontobahn.api.pages import Language
 
@@ -28,6 +28,9 @@ FILES = {".png": "image/png", ".svg": "image/svg+xml", ".json": "application/jso
 GERMAN = "de"
 LONG_NAME = 24
 _TASK = "[ ] "
+# In a first column, some two words.
+_LONG_CELL = 14
+_NAMED = "named"
 STARTS: dict[Language, str] = {"en": "", "de": GERMAN}
 # The section below this mark is what the dashboard's pages with these topics lead to.
 _TOPICS = re.compile(r"^<!-- help: ([^>\n]+)>\n+#+ (.+)$", re.MULTILINE)
@@ -168,8 +171,9 @@ class Rendered(NamedTuple):
     sections: list[Section]
 
 
-def _table_open(*_: Any) -> str:
-    return '<div class="scroll" tabindex="0"><table>\n'
+def _table_open(_renderer: object, tokens: Sequence[Token], number: int, _options: object, _env: object) -> str:
+    named = ' class="named"' if tokens[number].meta.get(_NAMED) else ""
+    return f'<div class="scroll" tabindex="0"><table{named}>\n'
 
 
 def _table_close(*_: Any) -> str:
@@ -181,10 +185,15 @@ def _fence(_renderer: object, tokens: Sequence[Token], number: int, _options: ob
 
 
 def _code(_renderer: object, tokens: Sequence[Token], number: int, _options: object, _env: object) -> str:
-    text = tokens[number].content
-    # A long name may end a line between its parts: unbroken, it would push the last columns of a table out of sight.
-    parts = _BETWEEN_PARTS.split(text) if len(text) > LONG_NAME else [text]
-    return Markup("<code>{}</code>").format(Markup("<wbr>").join(parts))
+    return Markup("<code>{}</code>").format(Markup(" ").join(map(_word_of_code, tokens[number].content.split(" "))))
+
+
+def _word_of_code(word: str) -> Markup:
+    if len(word) > LONG_NAME:
+        # A long name may end a line between its parts: unbroken, it would push the last columns of a table out of sight.
+        return Markup("<wbr>").join(_BETWEEN_PARTS.split(word))
+    # A line may end after a hyphen, which would part an option from its dashes.
+    return Markup('<span class="whole">{}</span>').format(word) if "-" in word else escape(word)
 
 
 def _parser() -> MarkdownIt:
@@ -209,6 +218,7 @@ def render(source: Source) -> Rendered:
     headings = _name_headings(tokens)
     sections = _sections(tokens, headings)
     _label_cells(tokens)
+    tokens = _without_empty_heads(tokens)
     for token in tokens:
         if token.children:
             token.children = list(_linked(token.children, source))
@@ -218,12 +228,14 @@ def render(source: Source) -> Rendered:
 
 
 def _label_cells(tokens: Sequence[Token]) -> None:
-    """Gives every cell the title of its column, which stands before it where a table becomes a list."""
+    """Gives every cell the title of its column, which stands before it where a table becomes a list; and marks the tables whose
+    first column is not to be squeezed to a word a line by what the others say."""
     titles: list[str] = []
     column = 0
+    table = None
     for number, token in enumerate(tokens):
         if token.type == "table_open":
-            titles = []
+            table, titles = token, []
         elif token.type == "th_open":
             titles.append("".join(part.content for part in tokens[number + 1].children or ()))
         elif token.type == "tr_open":
@@ -231,7 +243,22 @@ def _label_cells(tokens: Sequence[Token]) -> None:
         elif token.type == "td_open":
             if column and titles[column]:
                 token.attrs["data-label"] = titles[column]
+            elif table is not None and not column and len(_plain(tokens[number + 1])) >= _LONG_CELL:
+                table.meta[_NAMED] = True
             column += 1
+
+
+def _without_empty_heads(tokens: Sequence[Token]) -> list[Token]:
+    """Leaves out heads of tables without a title, which Markdown asks for."""
+    kept: list[Token] = []
+    start = 0
+    for token in tokens:
+        if token.type == "thead_open":
+            start = len(kept)
+        kept.append(token)
+        if token.type == "thead_close" and not any(part.content for part in kept[start:]):
+            del kept[start:]
+    return kept
 
 
 def _mark_tasks(tokens: Sequence[Token]) -> None:
