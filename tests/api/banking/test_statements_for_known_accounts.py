@@ -193,6 +193,23 @@ def test_a_large_file_that_is_refused_leaves_nothing_in_an_account_that_is_there
     assert report(send(service, owner, camt(SECOND, THIRD)))["added"] == 16
 
 
+def test_what_a_file_leaves_to_be_tidied_up_does_not_end_the_claim_of_the_next_one(
+    service: Service, owner: Organization
+) -> None:
+    """It is tidied up after the answer, when the caller may have sent another file."""
+    db = service.db
+    (account,) = db.read_now(accounts.of_organization, owner.id)
+    first = db.write_now(arrivals.claim, account)
+    assert first is not None
+    db.write_now(first.end)
+    second = db.write_now(arrivals.claim, account)
+    assert second is not None
+    arrivals.give_up(db, arrivals.NONE._replace(claims={account.id: first}))
+    assert db.read_now(second.is_held)
+    arrivals.give_up(db, arrivals.NONE._replace(claims={account.id: second}))
+    assert report(send(service, owner, camt(SECOND, THIRD)))["added"] == 16
+
+
 def test_another_file_for_the_account_waits_for_a_large_one_and_other_accounts_do_not(
     service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

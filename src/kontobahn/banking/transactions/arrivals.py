@@ -7,6 +7,7 @@ existing account is seen at once (`store_ahead`), as if it came page by page; a 
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
@@ -28,6 +29,7 @@ from kontobahn.banking.transactions.ingest import (
 )
 from kontobahn.banking.transactions.recognition import Delivery, Seen
 from kontobahn.banking.transactions.wire import Reported
+from kontobahn.clock import SECOND
 from kontobahn.db import Database, Row, Tx, fitting_length, leases
 
 # From this many bookings on.
@@ -40,6 +42,8 @@ _ALL = 1 << 62
 # The most chunks of a slice; each has some thousand bookings.
 MAX_CHUNKS = 10
 _LEASE = leases.Lease("banking_arrivals", key=("organization_id", "account_id"), seconds=LEASE_SECONDS)
+# No two claims of a process end at the same moment, even if the clock stands still: the end identifies the claim.
+_APART = itertools.count()
 
 
 class Part(NamedTuple):
@@ -132,7 +136,7 @@ class Claim:
 
     def __init__(self, organization_id: str, account_id: int, until: int) -> None:
         self.organization_id, self.account_id = organization_id, account_id
-        # The end of the lease. It also identifies the claim, because nobody else can claim the account before then.
+        # The end of the lease, which also identifies the claim.
         self._until = until
         self._renewed_at = time.monotonic()
 
@@ -160,12 +164,16 @@ class Claim:
             self._renewed_at = time.monotonic()
 
     def _renew(self, tx: Tx) -> int:
-        until = _LEASE.ends_at(tx.now)
+        until = _end_of_claim(tx)
         moved = tx.run(
             "UPDATE banking_arrivals SET lease_until = ? WHERE organization_id = ? AND account_id = ? AND lease_until = ?",
             until, self.organization_id, self.account_id, self._until,
         )  # fmt: skip
         return until if moved else self._until
+
+
+def _end_of_claim(tx: Tx) -> int:
+    return _LEASE.ends_at(tx.now) - next(_APART) % SECOND
 
 
 NONE = Arrivals({}, {}, {}, {})
@@ -275,7 +283,7 @@ def claim(tx: Tx, account: AccountRow) -> Claim | None:
     if look_up(tx, organization_id, account_id) is None:
         return None
     accounts.check_unclaimed(tx, organization_id, account_id)
-    until = _LEASE.ends_at(tx.now)
+    until = _end_of_claim(tx)
     tx.run(
         "INSERT INTO banking_arrivals (organization_id, account_id, lease_until) VALUES (?, ?, ?)",
         organization_id, account_id, until,
