@@ -262,9 +262,9 @@ def test_whoever_gathers_does_not_wait_for_what_is_being_written(books: Books, m
             all_are_gathered.set()
         return booking
 
-    def write_slowly(poster: SlicedPoster, block: read_models.Block) -> None:
+    def write_slowly(poster: SlicedPoster, ready: slices._Ready) -> None:
         poster._behind.write(lambda tx: gathered_meanwhile.append(all_are_gathered.wait(PATIENCE_SECONDS)))
-        plain_write(poster, block)
+        plain_write(poster, ready)
 
     monkeypatch.setattr(SlicedPoster, "add", add_and_tell)
     monkeypatch.setattr(SlicedPoster, "_write_behind", write_slowly)
