@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ _TRANSLATED, _WITHIN, _IN_A_ROW = 0.9, 0.5, 0.6
 # A part of a longer word has at least so many letters.
 _SHORTEST_PART = 5
 _SHORTEST_STEM = 3
+# Words whose stems are kept: the pages have half as many, each of them some forty times.
+_KNOWN_STEMS = 2**14
 # A word as long as this that ends in “en” is German: “Auftragsdateien”.
 _COMPOUND = 10
 # In this order; the longer of two that fit first.
@@ -215,6 +218,7 @@ def stems_of(query: str) -> list[str]:
     return list(dict.fromkeys(map(_stem, words)))[:MAX_WORDS]
 
 
+@lru_cache(maxsize=_KNOWN_STEMS)
 def _stem(word: str) -> str:
     """Cuts an ending off, so that “upgrade” finds “upgrading” and “Umsätze” finds “Umsatz”. What has a digit or `_` stays whole."""
     if not word.isalpha():
