@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives import serialization
 from kontobahn import limits, sockets
 from kontobahn.access import identity_provider, users
 from kontobahn.api import system
+from kontobahn.api.pages import LANGUAGES
 from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.banking.connect import steps
 from kontobahn.banking.reports import refresh, webhooks
@@ -32,6 +33,7 @@ from kontobahn.datev import sessions as datev_sessions
 from kontobahn.db import postgres as postgres_engine
 from kontobahn.db.sqlite import SqliteEngine
 from kontobahn.errors import KontobahnError
+from kontobahn.guide import routes
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.mobility.invoices import documents
 from tests import compiled_templates, plans, run_folder
@@ -42,7 +44,7 @@ from tests.post_office import PostOffice, post_office
 from tests.programs import BASE, fenced_path, installed
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
 from tests.shared_services import FRESH, SharedServices
-from tests.tidy_rules import ROOT
+from tests.tidy_rules import ROOT, modules
 from tests.waiting import PATIENCE_SECONDS
 from tests.workers import portions, run_side_by_side
 
@@ -236,6 +238,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     workers = session.config.getoption("workers")
     if workers < 2 or session.testsfailed or session.config.option.collectonly:
         return None
+    _prepare_what_all_need()
     templates = session.config._tmp_path_factory.getbasetemp() / TEMPLATES  # type: ignore[attr-defined]
     with closing(CommandsOfWorkers(workers, **{compiled_templates.FOLDER: str(templates)})) as commands:
         run_side_by_side(session, workers, portions(session.items, by=_taken_together), commands.use)
@@ -260,6 +263,15 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
 
 def pytest_collection_finish() -> None:
     """Objects that are there now stay until the end: no collection looks at them again."""
+    gc.freeze()
+
+
+def _prepare_what_all_need() -> None:
+    """Each process would parse the source and read the guide by itself, which takes seconds."""
+    for _ in modules(ROOT):
+        pass
+    for language in LANGUAGES:
+        routes.passages(language)
     gc.freeze()
 
 

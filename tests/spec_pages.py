@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,10 @@ on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
 Rows = list[dict[str, str]]
 
 
-def tables(page: Path) -> Iterator[tuple[str, Rows]]:
+@cache
+def tables(page: Path) -> list[tuple[str, Rows]]:
     """Every table of a page under the heading it stands below; cells lose their code marks."""
+    found: list[tuple[str, Rows]] = []
     heading, lines = "", page.read_text("utf-8").splitlines()
     rows: list[list[str]] = []
     for line in [*lines, ""]:
@@ -30,10 +32,13 @@ def tables(page: Path) -> Iterator[tuple[str, Rows]]:
             rows.append([cell.strip().replace("\\|", "|") for cell in cells])
         elif rows:
             names, _, *values = rows
-            yield heading, [{name: _bare(cell) for name, cell in zip(names, row, strict=True)} for row in values]
+            found.append(
+                (heading, [{name: _bare(cell) for name, cell in zip(names, row, strict=True)} for row in values])
+            )
             rows = []
         if line.startswith("#"):
             heading = line.lstrip("# ")
+    return found
 
 
 def _bare(cell: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import tokenize
 from pathlib import Path
@@ -15,11 +16,11 @@ def named_in_code(source: Path) -> dict[int, list[str]]:
     """The numbers in comments `# Choice N: …`, with the places they stand."""
     found: dict[int, list[str]] = {}
     for path in sorted(source.rglob("*.py")):
-        with path.open("rb") as file:
-            for token in tokenize.tokenize(file.readline):
-                match = _COMMENT.match(token.string) if token.type == tokenize.COMMENT else None
-                if match:
-                    found.setdefault(int(match[1]), []).append(f"{path.relative_to(source)}:{token.start[0]}")
+        text = path.read_text("utf-8")
+        for token in tokenize.generate_tokens(io.StringIO(text).readline) if "# Choice " in text else ():
+            match = _COMMENT.match(token.string) if token.type == tokenize.COMMENT else None
+            if match:
+                found.setdefault(int(match[1]), []).append(f"{path.relative_to(source)}:{token.start[0]}")
     return found
 
 

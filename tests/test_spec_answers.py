@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import httpx
@@ -15,7 +15,7 @@ from kontobahn.app import ERRORS
 from tests.harness import Service, ServiceFactory
 from tests.mobility_builder import Shop, ticket
 from tests.spec_pages import FREE, ROOT, SPEC, on_sqlite, table
-from tests.tidy_rules import parse
+from tests.tidy_rules import parse, walk
 
 
 def _provoke(start_service: ServiceFactory) -> dict[str, list[httpx.Response]]:
@@ -98,16 +98,16 @@ _KINDS = {
 }
 
 
-def _raised(tree: ast.AST) -> Iterator[ast.Call]:
+def _raised(tree: ast.Module) -> Iterator[ast.Call]:
     """The calls that make an error, those within an error's own class included."""
-    for item in ast.walk(tree):
+    for item in walk(tree):
         if isinstance(item, ast.ClassDef) and any(ast.unparse(base) in _KINDS for base in item.bases):
-            yield from (call for call in _calls(item) if ast.unparse(call.func) == "super().__init__")
-    yield from (call for call in _calls(tree) if isinstance(call.func, ast.Name) and call.func.id in _KINDS)
+            yield from (call for call in _calls(ast.walk(item)) if ast.unparse(call.func) == "super().__init__")
+    yield from (call for call in _calls(walk(tree)) if isinstance(call.func, ast.Name) and call.func.id in _KINDS)
 
 
-def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    return (item for item in ast.walk(tree) if isinstance(item, ast.Call))
+def _calls(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    return (item for item in nodes if isinstance(item, ast.Call))
 
 
 def test_every_field_that_the_code_adds_to_an_error_is_declared() -> None:

@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 from datetime import date
+from functools import cache
 from typing import Any, get_type_hints
 
 import msgspec
@@ -21,7 +22,8 @@ DAYS = ("0001-01-01", "9999-12-31")
 MODULES = {page.handler.__module__ for page in every_page()}
 
 
-def fields_of_days() -> set[str]:
+@cache
+def fields_of_days() -> frozenset[str]:
     """The names of all fields that pages take a day in."""
     structs: list[Any] = [
         item
@@ -29,7 +31,8 @@ def fields_of_days() -> set[str]:
         for item in vars(sys.modules[module]).values()
         if inspect.isclass(item) and issubclass(item, msgspec.Struct) and item.__module__ == module
     ]
-    return {name for struct in structs for name, kind in get_type_hints(struct).items() if kind in (date, date | None)}
+    kinds = [item for struct in structs for item in get_type_hints(struct).items()]
+    return frozenset(name for name, kind in kinds if kind in (date, date | None))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ PASSWORD = "long enough for this"
 
 
 def run(data: Path, *arguments: str, typed: str | None = None) -> Result:
-    return CliRunner().invoke(command_line(), [*arguments, "--data", str(data)], input=typed)
+    return CliRunner().invoke(command_line(arguments[0]), [*arguments, "--data", str(data)], input=typed)
 
 
 def answer(data: Path, *arguments: str, typed: str | None = None) -> Any:

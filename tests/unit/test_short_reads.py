@@ -18,6 +18,7 @@ from kontobahn.errors import DatabaseUnavailable
 from kontobahn.settings import load
 from tests.harness import START
 from tests.pooler import Pooler
+from tests.tidy_rules import parse, walk
 from tests.waiting import PAUSE_SECONDS, eventually, take_time_async
 
 SHARED_TIMEOUT = "250ms"
@@ -302,7 +303,7 @@ def test_behind_a_pooler_every_read_is_a_transaction(db: Database, database_url:
 
 def short_reads() -> Iterator[tuple[str, ast.FunctionDef]]:
     for file in sorted((ROOT / "src/kontobahn").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in walk(parse(file.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef) and any(
                 isinstance(one, ast.Name) and one.id == "short_read" for one in node.decorator_list
             ):

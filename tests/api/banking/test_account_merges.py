@@ -398,7 +398,7 @@ def test_the_command_shows_it_first(service: Service, owner: Organization) -> No
 
     def run(*words: str) -> dict[str, Any]:
         where = ["--json", "--organization", owner.id, "--data", str(service.settings.data_dir)]
-        result = CliRunner().invoke(command_line(), ["banks", *words, *where])
+        result = CliRunner().invoke(command_line("banks"), ["banks", *words, *where])
         assert result.exit_code == 0, result.output
         return dict(json.loads(result.stdout))
 

@@ -196,7 +196,7 @@ def test_the_doctor_names_accounts_that_stand_twice_from_before(
     assert service.db.read_now(sources.twins) == [(owner.id, IBAN, "EUR", [giro, card, twin])]
     where = ["--data", str(service.settings.data_dir)]
     if not service.settings.on_postgres:
-        told = CliRunner().invoke(command_line(), ["doctor", "--json", *where]).output
+        told = CliRunner().invoke(command_line("doctor"), ["doctor", "--json", *where]).output
         assert f"{IBAN} (EUR) stands 3 times" in told
 
 

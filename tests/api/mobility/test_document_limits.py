@@ -113,14 +113,14 @@ def test_the_command_line_tells_of_them_and_tries_again(service: Service, starts
         service.run(documents.make_due(service.db))
     run = CliRunner().invoke
     where = ["--data", str(service.settings.data_dir)]
-    found = run(command_line(), ["doctor", *where])
+    found = run(command_line("doctor"), ["doctor", *where])
     assert found.exit_code == 1
     assert f"kontobahn invoices retry {invoice['id']}" in found.output.replace("\n", "")
-    failed = run(command_line(), ["invoices", "retry", *where])
+    failed = run(command_line("invoices"), ["invoices", "retry", *where])
     assert (failed.exit_code, invoice["invoice_number"] in failed.output) == (1, True)
     # Three new tries: the job makes the second one, and then there is nothing to try again.
     service.run(documents.make_due(service.db))
-    assert run(command_line(), ["invoices", "retry", *where]).exit_code == 0
+    assert run(command_line("invoices"), ["invoices", "retry", *where]).exit_code == 0
     assert shop.get(f"/invoices/{invoice['id']}/pdf").content.startswith(b"%PDF")
 
 

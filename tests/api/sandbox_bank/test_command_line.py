@@ -16,7 +16,7 @@ from tests.waiting import eventually
 
 def sandbox(data: Path, *arguments: str) -> Any:
     """A command in this process, which is another one than the service's; much quicker than one of its own."""
-    done = CliRunner().invoke(command_line(), ["sandbox", *arguments, "--data", str(data), "--json"])
+    done = CliRunner().invoke(command_line("sandbox"), ["sandbox", *arguments, "--data", str(data), "--json"])
     if isinstance(done.exception, KontobahnError):
         return str(done.exception)
     if done.exit_code == 2:

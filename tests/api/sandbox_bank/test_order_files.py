@@ -81,7 +81,7 @@ def test_its_report_is_imported_like_a_banks_own(service: Service, tmp_path: Pat
     # By command, on a day after that of the file.
     (tmp_path / "orders.xml").write_bytes(content)
     done = CliRunner().invoke(
-        command_line(),
+        command_line("sandbox"),
         ["sandbox", "answer", str(tmp_path / "orders.xml"), "--data", str(service.settings.data_dir), "--json"],
     )
     assert done.exit_code == 0, (done.output, done.exception)

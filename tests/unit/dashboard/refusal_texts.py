@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import kontobahn
-from tests.tidy_rules import parse
+from tests.tidy_rules import parse, walk
 
 SOURCE = Path(kontobahn.__file__).parent
 ROOMS = ("access", "api", "bank_providers", "banking", "books", "credits.py", "dashboard", "errors.py", "events", "formats",
@@ -66,7 +66,7 @@ def forms() -> set[str]:
         str(node.args[0].value)
         for path in SOURCE.rglob("*.py")
         if "form(" in (source := path.read_text("utf-8"))
-        for node in ast.walk(ast.parse(source))
+        for node in walk(parse(source))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "form"

@@ -15,6 +15,7 @@ from kontobahn.dashboard import words
 from kontobahn.dashboard.pages import audit_log
 from kontobahn.dashboard.pages.audit_log import details_line
 from kontobahn.mobility.seller import Seller
+from tests.tidy_rules import parse, walk
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_every_detail_that_is_recorded_has_its_words() -> None:
     calls = [
         node
         for path in Path(kontobahn.__file__).parent.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in walk(parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("audit.record", "receiver.record", "_record")
     ]
     names = {keyword.arg for call in calls for keyword in call.keywords if keyword.arg}

@@ -13,6 +13,7 @@ from msgspec import inspect as shape
 
 from kontobahn.reconciliation.wire import EVENTS
 from tests.spec_pages import ENDPOINTS, ROOT
+from tests.tidy_rules import parse, walk
 
 ROOM = ROOT / "src" / "kontobahn" / "reconciliation"
 # Choice 44: no English noun is exact for these.
@@ -63,7 +64,7 @@ def _on_the_wire() -> set[str]:
 
 def _in_errors(source: Path) -> Iterator[str]:
     """The further fields of errors that a module raises, and the fields of a request that they name."""
-    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+    for node in walk(parse(source.read_text("utf-8"))):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         if node.func.id not in ("BadRequest", "Conflict", "DoesNotAddUp", "Forbidden", "NotFound"):
