@@ -29,7 +29,7 @@ from kontobahn.db.migrate import migrate
 from kontobahn.ledger import connections
 from kontobahn.ledger.provider import Ledger, LedgerProvider
 from kontobahn.settings import Settings, load
-from tests.plain_http import PlainTransport
+from tests.plain_http import PlainClient, PlainTransport
 from tests.waiting import PATIENCE_SECONDS
 
 # 2026-03-02 09:00 UTC, a Monday.
@@ -87,9 +87,7 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
         self.transport = PlainTransport()
-        self.http = httpx.Client(
-            base_url=self.base_url, transport=self.transport, timeout=PATIENCE_SECONDS, trust_env=False
-        )
+        self.http = PlainClient(self.base_url, self.transport)
 
     def start(self) -> None:
         self._thread.start()

@@ -1,6 +1,7 @@
 """HTTP/1.1 as the tests need it, for the client library that they use: to one service on loopback, in a third of the library's own time.
 
-The library builds requests and reads answers as ever; here they are only sent and received.
+The library builds requests and reads answers as ever; here they are sent and received, and what it does for each of them in vain is
+left out.
 """
 
 from __future__ import annotations
@@ -9,11 +10,44 @@ import select
 import socket
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
 
 import httpx
 
+from tests.waiting import PATIENCE_SECONDS
+
 _PIECE = 65536
 _NO_BODY = (204, 304)
+_ADDRESSES = 1000
+
+
+class PlainClient(httpx.Client):
+    """The library's client, which puts each address together once, and looks for cookies where an answer has some."""
+
+    def __init__(self, base_url: str, transport: httpx.BaseTransport, **options: Any) -> None:
+        super().__init__(
+            base_url=base_url, transport=transport, **{"timeout": PATIENCE_SECONDS, "trust_env": False, **options}
+        )
+        self._address = lru_cache(_ADDRESSES)(super()._merge_url)
+        self.cookies = self._cookies
+
+    @property
+    def cookies(self) -> httpx.Cookies:
+        return self._cookies
+
+    @cookies.setter
+    def cookies(self, cookies: Any) -> None:
+        self._cookies = cookies if isinstance(cookies, _Cookies) else _Cookies(cookies)
+
+    def _merge_url(self, url: httpx.URL | str) -> httpx.URL:
+        return self._address(url)
+
+
+class _Cookies(httpx.Cookies):
+    def extract_cookies(self, response: httpx.Response) -> None:
+        if "set-cookie" in response.headers:
+            super().extract_cookies(response)
 
 
 class PlainTransport(httpx.BaseTransport):
@@ -60,16 +94,6 @@ class PlainTransport(httpx.BaseTransport):
             self._idle.pop().close()
         if self._with_tls is not None:
             self._with_tls.close()
-
-
-class Lent(httpx.BaseTransport):
-    """A transport that somebody else closes."""
-
-    def __init__(self, transport: httpx.BaseTransport) -> None:
-        self._transport = transport
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        return self._transport.handle_request(request)
 
 
 class _Connection:
@@ -120,11 +144,16 @@ class _Connection:
         while status < 200:  # more is to come
             status, lines = self._head(request)
         raw = [(name, value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
-        headers = httpx.Headers(raw)
+        # Otherwise each header is decoded again whenever one is asked for first.
+        is_ascii = all(line.isascii() for line in lines)
+        headers = httpx.Headers(raw, "ascii" if is_ascii else None)
         body = _Body(self, request, headers, owner)
         if request.method == "HEAD" or status in _NO_BODY:
             body.is_empty()
-        return httpx.Response(status, headers=headers, stream=body, extensions={"http_version": b"HTTP/1.1"})
+        answer = httpx.Response(status, headers=headers, stream=body, extensions={"http_version": b"HTTP/1.1"})
+        if is_ascii:
+            answer.headers.encoding = "ascii"
+        return answer
 
     def _head(self, request: httpx.Request) -> tuple[int, list[bytes]]:
         first, *lines = self._read_to(b"\r\n\r\n", request).split(b"\r\n")

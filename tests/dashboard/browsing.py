@@ -8,8 +8,7 @@ from typing import Any
 import httpx
 
 from tests.harness import PASSWORD, Service
-from tests.plain_http import Lent
-from tests.waiting import PATIENCE_SECONDS
+from tests.plain_http import PlainClient
 
 COOKIE = "kontobahn_session"
 
@@ -19,20 +18,15 @@ class Browser:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.cookies = httpx.Cookies()
+        self._client = PlainClient(service.base_url, service.transport)
+
+    @property
+    def cookies(self) -> httpx.Cookies:
+        return self._client.cookies
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {"accept-language": "en", **options.pop("headers", {})}
-        with httpx.Client(
-            base_url=self.service.base_url,
-            transport=Lent(self.service.transport),
-            timeout=PATIENCE_SECONDS,
-            cookies=self.cookies,
-            trust_env=False,
-        ) as client:
-            answer = client.request(method, path, headers=headers, **options)
-            self.cookies = client.cookies
-        return answer
+        return self._client.request(method, path, headers=headers, **options)
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         return self.send("GET", path, headers=headers)
@@ -49,4 +43,4 @@ class Browser:
 
     @token.setter
     def token(self, value: str) -> None:
-        self.cookies = httpx.Cookies({COOKIE: value})
+        self._client.cookies = httpx.Cookies({COOKIE: value})

@@ -18,7 +18,7 @@ import psycopg
 
 from tests.emptied_database import migrated_template, tables_of
 from tests.forked_commands import commands, started
-from tests.plain_http import PlainTransport
+from tests.plain_http import PlainClient, PlainTransport
 from tests.run_folder import made_once
 from tests.services import shared_postgres
 from tests.waiting import PATIENCE_SECONDS, eventually
@@ -113,9 +113,7 @@ class ServerProcess:
             stdout=self._output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         self.facts = self._wait_for_facts(before)
-        self.http = httpx.Client(
-            base_url=self.facts["base_url"], transport=PlainTransport(), timeout=PATIENCE_SECONDS, trust_env=False
-        )
+        self.http = PlainClient(self.facts["base_url"], PlainTransport())
         self._wait_until_it_answers()
 
     @property

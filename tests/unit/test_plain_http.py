@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.plain_http import PlainTransport
+from tests.plain_http import PlainClient, PlainTransport
 from tests.waiting import PATIENCE_SECONDS
 
 ANSWERS = {
@@ -69,7 +69,7 @@ def _asking(said: bytes, size: int = 100_000, *, hangs_up: bool = False) -> Iter
 
 
 def _client(url: str) -> httpx.Client:
-    return httpx.Client(base_url=url, transport=PlainTransport(), timeout=PATIENCE_SECONDS)
+    return PlainClient(url, PlainTransport())
 
 
 @pytest.mark.parametrize("size", [1, 100_000])
@@ -97,3 +97,31 @@ def test_whoever_hangs_up_or_is_not_there_is_an_error() -> None:
 def test_a_line_that_would_be_two_is_not_sent() -> None:
     with _asking(ANSWERS["length"][0]) as (client, _), pytest.raises(httpx.LocalProtocolError):
         client.get("/", headers={"x": "a\r\nb: c"})
+
+
+def test_cookies_are_kept_and_sent_until_they_are_taken_away() -> None:
+    said = b"HTTP/1.1 200 OK\r\nset-cookie: a=b; Path=/\r\ncontent-length: 0\r\n\r\n"
+    with _asking(said) as (client, teller):
+        client.get("/")
+        assert b"cookie:" not in teller.heard.lower()
+        client.get("/")
+        assert b"cookie: a=b\r\n" in teller.heard.lower()
+        client.cookies = httpx.Cookies({"c": "d"})
+        client.get("/")
+        assert teller.heard.lower().endswith(b"cookie: c=d\r\n\r\n")
+        assert dict(client.cookies) == {"a": "b", "c": "d"}
+
+
+def test_an_address_that_is_asked_again_has_its_own_parameters() -> None:
+    with _asking(ANSWERS["length"][0]) as (client, teller):
+        for params in ({"b": "1"}, {"b": "2"}, {}):
+            client.get("/a", params=params)
+        client.get(httpx.URL("/a?c=3"))
+        asked = [line.split()[1] for line in teller.heard.split(b"\r\n") if line.startswith(b"GET ")]
+        assert asked == [b"/a?b=1", b"/a?b=2", b"/a", b"/a?c=3"]
+
+
+def test_a_header_beyond_ascii_is_read() -> None:
+    said = "HTTP/1.1 200 OK\r\nx: Bücher\r\ncontent-length: 0\r\n\r\n".encode()
+    with _asking(said) as (client, _):
+        assert client.get("/").headers["x"] == "Bücher"
