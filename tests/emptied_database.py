@@ -20,6 +20,8 @@ from tests.harness import migrated_sqlite_in_memory
 from tests.services import PostgresServer
 from tests.waiting import PATIENCE_SECONDS, take_time
 
+# After so many tests that have left rows.
+SWEPT_EVERY = 40
 _numbers = itertools.count(1)
 _END_OTHER_SESSIONS = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -69,6 +71,7 @@ class EmptiedDatabase:
         exists = sql.SQL(", ").join(sql.SQL("EXISTS (SELECT FROM {})").format(name) for name in names)
         self._which_have_rows = sql.SQL("SELECT {}").format(exists).as_bytes(self._connection)
         self._deletions = [sql.SQL("DELETE FROM {}").format(name).as_bytes(self._connection) for name in names]
+        self._times_emptied, self._emptied_tables = 0, set[str]()
 
     def empty(self) -> None:
         """Ends the sessions in it, drops what tables a test made and deletes every row; makes another database if it changed more."""
@@ -97,6 +100,16 @@ class EmptiedDatabase:
         used = self._connection.execute(self._which_have_rows, prepare=True).fetchone() or ()
         if deletions := list(itertools.compress(self._deletions, used)):
             self._connection.execute(b"; ".join(deletions))
+            self._times_emptied += 1
+            self._emptied_tables.update(itertools.compress(self._tables, used))
+            if self._times_emptied % SWEPT_EVERY == 0:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Rows that were deleted are still in the way of whoever reads their table, until it is swept."""
+        tables = sql.SQL(", ").join(map(sql.Identifier, sorted(self._emptied_tables)))
+        self._connection.execute(sql.SQL("VACUUM {}").format(tables))
+        self._emptied_tables.clear()
 
     def drop(self) -> None:
         self._connection.close()

@@ -97,7 +97,7 @@ class SharedServices:
         if engine == "postgres":
             database = self._database
             stack.callback(database.empty)
-            settings = {"database_url": database.url, "database_connections": 8}
+            settings = {"database_url": database.url, "database_connections": 4}
         loaded = service_settings(folder, **settings)
         db = LastingDatabase(loaded)
         stack.callback(db.close_at_last)
