@@ -342,6 +342,7 @@ def planner(engine: str) -> Planner:
     return SqlitePlanner() if engine == "sqlite" else PostgresPlanner()
 
 
+@cache
 def _is_excused(place: str) -> bool:
     return any(place == name or place.startswith(f"{name}/") or place.startswith(f"{name}:") for name in EXCUSED)
 
@@ -351,12 +352,19 @@ def _place_in_the_service() -> str:
     # Above this function: the note, and what stands in for the statement.
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
-        parts = PurePath(frame.f_code.co_filename).parts
-        if "kontobahn" in parts[:-1] and "src" in parts:
-            inside: Sequence[str] = parts[len(parts) - parts[::-1].index("kontobahn") :]
-            if inside[0] != "db":
-                return f"{'/'.join(inside)}:{frame.f_code.co_name}"
-        if "tests" in parts:
-            return ""
+        file = _file_in_the_service(frame.f_code.co_filename)
+        if file is not None:
+            return f"{file}:{frame.f_code.co_name}" if file else ""
         frame = frame.f_back
     return ""
+
+
+@cache
+def _file_in_the_service(path: str) -> str | None:
+    """A file of the service as `books/cash_book.py`, but none of its database; empty for one of the tests, None for one of others."""
+    parts = PurePath(path).parts
+    if "kontobahn" in parts[:-1] and "src" in parts:
+        inside: Sequence[str] = parts[len(parts) - parts[::-1].index("kontobahn") :]
+        if inside[0] != "db":
+            return "/".join(inside)
+    return "" if "tests" in parts else None
