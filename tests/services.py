@@ -353,8 +353,9 @@ class RedisServer(ThrowAwayServer):
 def shared_postgres() -> PostgresServer:
     """The only PostgreSQL server of this process, started on first use. Each worker of a run is a process and has its own:
     a start takes about a second, which sharing one across processes would not repay. Each statement of a connection is planned once:
-    by itself PostgreSQL would plan the first five runs of each anew, and most tests run none of them more often."""
-    return PostgresServer(settings={"plan_cache_mode": "force_generic_plan"})
+    by itself PostgreSQL would plan the first five runs of each anew, and most tests run none of them more often. Whoever empties a
+    database sweeps it too (`tests/emptied_database.py`)."""
+    return PostgresServer(settings={"plan_cache_mode": "force_generic_plan", "autovacuum": "off"})
 
 
 @functools.cache
