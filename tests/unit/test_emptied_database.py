@@ -1,4 +1,4 @@
-"""What earlier tests have written is in nobody's way in a database that was emptied."""
+"""A database that was emptied, in which nothing that earlier tests have written is in the way."""
 
 from __future__ import annotations
 
