@@ -25,10 +25,8 @@ _ADDRESSES = 1000
 class PlainClient(httpx.Client):
     """The library's client, which puts each address together once, and looks for cookies where an answer has some."""
 
-    def __init__(self, base_url: str, transport: httpx.BaseTransport, **options: Any) -> None:
-        super().__init__(
-            base_url=base_url, transport=transport, **{"timeout": PATIENCE_SECONDS, "trust_env": False, **options}
-        )
+    def __init__(self, base_url: str, transport: httpx.BaseTransport) -> None:
+        super().__init__(base_url=base_url, transport=transport, timeout=PATIENCE_SECONDS, trust_env=False)
         self._address = lru_cache(_ADDRESSES)(super()._merge_url)
         self.cookies = self._cookies
 
@@ -144,7 +142,7 @@ class _Connection:
         while status < 200:  # more is to come
             status, lines = self._head(request)
         raw = [(name, value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
-        # Otherwise each header is decoded again whenever one is asked for first.
+        # Said once: otherwise the library finds it out by decoding all of them, in each copy that it makes.
         is_ascii = all(line.isascii() for line in lines)
         headers = httpx.Headers(raw, "ascii" if is_ascii else None)
         body = _Body(self, request, headers, owner)

@@ -99,7 +99,7 @@ def test_a_line_that_would_be_two_is_not_sent() -> None:
         client.get("/", headers={"x": "a\r\nb: c"})
 
 
-def test_cookies_are_kept_and_sent_until_they_are_taken_away() -> None:
+def test_cookies_are_kept_and_sent_until_others_take_their_place() -> None:
     said = b"HTTP/1.1 200 OK\r\nset-cookie: a=b; Path=/\r\ncontent-length: 0\r\n\r\n"
     with _asking(said) as (client, teller):
         client.get("/")
